@@ -111,7 +111,11 @@ def moments() -> st.SearchStrategy[int]:
     return st.sampled_from(edges) | at_changes | st.integers(YEAR_1 * 10**6, YEAR_9999 * 10**6)
 
 
-texts = st.just("") | st.sampled_from(TEXTS) | st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=8)
+texts = (
+    st.just("")
+    | st.sampled_from(TEXTS)
+    | st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=8)
+)
 SIMPLE: Mapping[pa.DataType, st.SearchStrategy[Any]] = {
     pa.bool_(): st.booleans(),
     pa.int8(): integers(-(2**7), 2**7 - 1),

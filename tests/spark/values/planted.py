@@ -45,7 +45,7 @@ class Change:
             source = source.replace(before, after)
         scope: dict[str, Any] = {}
         code = compile(f"from __future__ import annotations\n{source}", self.module, "exec")
-        exec(code, function.__globals__, scope)
+        exec(code, function.__globals__, scope)  # noqa: S102 - of our own source
         right, function.__code__ = function.__code__, scope[function.__name__].__code__
         try:
             yield
@@ -248,7 +248,11 @@ FAULTS = (
         "a Delta table lies where its path does not say",
         _of(
             "epochgate.spark.delta_sink.log",
-            ("DeltaLog.__init__", "escape := _ESCAPE.search(os.path.abspath(path))", "escape := None"),
+            (
+                "DeltaLog.__init__",
+                "escape := _ESCAPE.search(os.path.abspath(path))",
+                "escape := None",
+            ),
         ),
         properties.parquet_files,
         Delta,

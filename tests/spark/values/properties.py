@@ -138,9 +138,7 @@ def trip(
     )
     needs_header = is_inferred or any(part.num_columns < whole.num_columns for part in parts)
     try:
-        source = write(
-            target.place / "in", whole, parts, kind, chance, needs_header=needs_header
-        )
+        source = write(target.place / "in", whole, parts, kind, chance, needs_header=needs_header)
     except Unwritable:
         assume(False)
     source.options |= {

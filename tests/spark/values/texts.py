@@ -89,7 +89,9 @@ def write_csv(stem: Path, table: pa.Table, chance: random.Random, style: Style) 
     lines = [[field(name) for name in table.column_names]] if style.has_header else []
     lines += [list(map(field, row)) for row in texts_of(table, chance)]
     if style.has_header and chance.random() < ODD:
-        lines = [[name, *line] for name, line in zip(["", *map(str, range(99))], lines, strict=False)]
+        lines = [
+            [name, *line] for name, line in zip(["", *map(str, range(99))], lines, strict=False)
+        ]
     told = [style.delimiter.join(line) for line in lines]
     if chance.random() < ODD:
         told.insert(0, f"sep={style.delimiter}")
@@ -167,9 +169,7 @@ def _number(value: Any) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else repr(value)
 
 
-def _written(
-    path: Path, lines: list[str], end: str, chance: random.Random, style: Style
-) -> Path:
+def _written(path: Path, lines: list[str], end: str, chance: random.Random, style: Style) -> Path:
     # An empty line is a row only with its end, and without rows it is one.
     last = chance.choice([end, end, ""]) if any(lines[-1:]) else end * len(lines[-1:])
     data = (end.join(lines) + last).encode(style.encoding)
