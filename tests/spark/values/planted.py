@@ -45,7 +45,7 @@ class Change:
             source = source.replace(before, after)
         scope: dict[str, Any] = {}
         code = compile(f"from __future__ import annotations\n{source}", self.module, "exec")
-        exec(code, function.__globals__, scope)
+        exec(code, function.__globals__, scope)  # noqa: S102 - of our own source
         right, function.__code__ = function.__code__, scope[function.__name__].__code__
         try:
             yield

@@ -35,7 +35,7 @@ def first_failure(fault: Fault, folder: Callable[[], Path], most: int) -> tuple[
 
     try:
         holds()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever shows the fault
         return tried, error
     return most + 1, AssertionError("nothing was found")
 
