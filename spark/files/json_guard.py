@@ -204,7 +204,7 @@ def _are_printed_again(data: bytes, text: Any, has_whole: bool) -> bool:
 
 
 def _may_have_runs(text: Any) -> bool:
-    """Whether so many digits may stand together as make a number long."""
+    """Whether there may be a run of digits that is long enough to be a long number."""
     words = _are_digits(text)[: len(text) // 8 * 8].view(np.uint64)
     full = np.flatnonzero(words == _FULL)
     if not full.size:
