@@ -32,7 +32,8 @@ class Conformer:
         """
         columns = [self._column(batch, field) for field in self._schema]
         fields = [
-            field.with_type(column.type)
+            # Types that only name what is inside of a map or a list in another way are equal.
+            field if column.type == field.type else field.with_type(column.type)
             for field, column in zip(self._schema, columns, strict=True)
         ]
         if self._layout.takes_new_fields and self._layout.projection is None:
