@@ -30,6 +30,7 @@ from epochgate.spark.files.evolution import (
     merged,
     wider,
 )
+from epochgate.spark.files.json_lines import require_lines
 from epochgate.spark.files.layout import (
     describe,
     fill_types,
@@ -172,6 +173,8 @@ class Layouts:
             self._require_delimiter(path, first.names, first.text)
             if reading.dialect.header:
                 names = read_header(file, reading.dialect, reading.encoding).names
+        else:
+            require_lines(file)
         if reading.schema is not None:
             return self._add_given(path, file_format, names)
         if self._layouts and reading.evolution == "none":

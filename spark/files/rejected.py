@@ -12,6 +12,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+MISSING = "there is no value, and the column is NOT NULL"
 OnBadRow = Literal["fail", "reject"]
 
 REJECTED_SCHEMA = pa.schema(
@@ -23,6 +24,19 @@ REJECTED_SCHEMA = pa.schema(
         pa.field("raw", pa.string()),
     ]
 )
+
+
+class ValueInvalid(ValueError):
+    """A value does not fit its column: the column's name, none if it is the record that is wrong;
+    why.
+    """
+
+    def __init__(self, column: str | None, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column, self.reason = column, reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,16 @@ class RejectedRow:
     column_name: str | None
     reason: str
     raw: str
+
+
+def position_of(line: int | str, column: str | None) -> str:
+    """A bad row's position, for a person.
+
+    >>> position_of(7, "x"), position_of("row group 0, row 2", None)
+    ("line 7, column 'x'", 'row group 0, row 2')
+    """
+    where = f"line {line}" if isinstance(line, int) else line
+    return where if column is None else f"{where}, column {column!r}"
 
 
 def rejected_batch(rows: Sequence[RejectedRow]) -> pa.RecordBatch:

@@ -6,17 +6,31 @@ Runs in a task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import datasource
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.source import SourceReader, SourceSplit
+from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.spark.files import ReadBatch
 from epochgate.spark.files.evolution import is_readable_as
+from epochgate.spark.files.plain_types import plain
+from epochgate.spark.streaming.errors import OptionsWrong
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+
+@dataclass
+class SplitsPartition(datasource.InputPartition):
+    """What one task reads."""
+
+    splits: list[tuple[SourceSplit, SplitFilter | None]]
+    """Each with the filter in the plan of its batch; none of a frame."""
+    stream: str = ""
 
 
 class SplitWithoutEnd(EpochgateError):
@@ -46,14 +60,25 @@ INFERRED = "epochgate.inferred"
 
 
 def inferred(schema: pa.Schema) -> StructType:
-    """The types of Spark for columns of files, as those that no user has declared."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+    """The types of Spark for columns of files, as those that no user has declared. Raises
+    OptionsWrong for a type that Spark has not.
+    """
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
-    fields = from_arrow_schema(schema).fields
-    return StructType(
-        [StructField(one.name, one.dataType, True, {INFERRED: True}) for one in fields]
-    )
+    fields = []
+    for column in schema:
+        try:
+            kind = from_arrow_type(plain(column.type))
+            columns_of(StructType([StructField(column.name, kind)]))
+        except (PySparkTypeError, ValueError) as error:
+            raise OptionsWrong(
+                f"column {column.name!r} of the files is {column.type}, which no type of Spark "
+                "holds. Leave it out: .schema(...) names the columns that are read"
+            ) from error
+        fields.append(StructField(column.name, kind, True, {INFERRED: True}))
+    return StructType(fields)
 
 
 def is_inferred(schema: StructType) -> bool:
@@ -62,9 +87,13 @@ def is_inferred(schema: StructType) -> bool:
 
 
 def columns_of(schema: StructType) -> pa.Schema:
-    """The types of Arrow in which Spark takes the columns; moments in UTC."""
+    """The types of Arrow in which Spark takes the columns; moments in UTC. Raises OptionsWrong for
+    two columns of one name.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    if twice := next((one for one in schema.names if schema.names.count(one) > 1), None):
+        raise OptionsWrong(f".schema(...) has two columns of the name {twice!r}; name each once")
     return to_arrow_schema(schema, timezone="UTC")
 
 

@@ -15,6 +15,7 @@ from epochgate.spark.session import local_session
 SESSIONS = {
     "tests/integration/test_on_spark.py": "local-cluster[2,2,1024]",
     "tests/spark/ingest/test_killed_processes.py": "local-cluster[2,2,1024]",
+    "tests/spark/corpus/test_doors_on_spark.py": "local[2]",
     "tests/spark/ingest/test_landing_zone.py": "local[2]",
     "tests/spark/tables/test_ingest_iceberg.py": "local[2]",
     "tests/spark/tables/test_ingest_tables.py": "local[2]",
@@ -23,6 +24,7 @@ SESSIONS = {
     "tests/spark/compaction/test_beside.py": "local[2]",
     "tests/spark/streaming/test_declared_types.py": "local[2]",
     "tests/spark/streaming/test_foreach.py": "local[2]",
+    "tests/spark/streaming/test_frame_source.py": "local[2]",
     "tests/spark/streaming/test_frames.py": "local[2]",
     "tests/spark/streaming/test_guides.py": "local[2]",
     "tests/spark/streaming/test_killed.py": "local[2]",
@@ -34,6 +36,7 @@ SESSIONS = {
     "tests/spark/streaming/test_source.py": "local[2]",
     "tests/spark/streaming/test_three_runtimes.py": "local[2]",
     "tests/spark/values/test_on_spark.py": "local[2]",
+    "tests/spark/values/test_readable.py": "local[2]",
     "tests/spark/test_back_pressure.py": "local[2]",
     "tests/spark/test_batch_snapshot_job.py": "local[2]",
     "tests/spark/test_collect_and_filtering.py": "local[2]",

@@ -34,8 +34,9 @@ def of_scalar(scalar: pa.Scalar) -> Cell:
     if pa.types.is_timestamp(kind):
         name = "wall" if kind.tz is None else "moment"
         return name, scalar.value * NANOSECONDS[kind.unit]
-    if pa.types.is_time(kind):
-        return "time", scalar.value * NANOSECONDS[kind.unit]
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        name = "time" if pa.types.is_time(kind) else "duration"
+        return name, scalar.value * NANOSECONDS[kind.unit]
     if pa.types.is_date(kind):
         days = scalar.value if kind == pa.date32() else Fraction(scalar.value, 86_400_000)
         return "day", days
@@ -86,7 +87,8 @@ def of_table(table: pa.Table | pa.RecordBatch) -> Rows:
 
 def of_row(named: Any) -> Row:
     """The cells of one row by name, without those that are null."""
-    return tuple(sorted((name, cell) for name, cell in named if cell is not None))
+    cells = ((name, cell) for name, cell in named if cell is not None)
+    return tuple(sorted(cells, key=repr))
 
 
 VALUES: Mapping[type, Callable[[Any], Cell]] = {

@@ -7,8 +7,10 @@ import os
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,6 +22,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from psycopg import sql
 
+from epochgate.errors import EpochgateError
+from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.ingest.options import IngestOptions
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import SimulatedIngest, options_for
@@ -31,6 +35,22 @@ from tests.spark.sink.test_object_ingest import (
 from tests.spark.tables import iceberg_replay
 from tests.spark.values.cells import Rows, of_row, of_table, of_value
 
+RESTARTS_MAX = 3
+ZONES = ("America/New_York", "Asia/Kolkata")
+"""Of the process, and the other one of the databases that it writes to."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether all rows arrived; if not, the reason that was told."""
+
+    refusal: str = ""
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether nothing was refused."""
+        return not self.refusal
+
 
 class Target(ABC):
     """One place of a kind, empty at first."""
@@ -39,13 +59,38 @@ class Target(ABC):
     """Whether there are lists, structs and maps."""
     makes_itself = True
     """Whether the columns are those of the first rows."""
+    lacks_types = False
+    """Whether many types of Parquet files are refused."""
+    takes_odd_paths = False
+    """Whether the names above it may have any letters."""
+    evolutions: tuple[SchemaEvolution, ...] = ("none",)
 
     def __init__(self, place: Path) -> None:
         self.place = place
+        self.starts = itertools.count(1)
 
     def options(self, **changes: Any) -> IngestOptions:
-        """The options of an ingestion into it."""
-        return options_for(self.place, split_bytes_target=1 << 20, batch_rows=100, **changes)
+        """The options of an ingestion into it; time goes by without work, so one checkpoint is the
+        last one.
+        """
+        usual = {"split_bytes_target": 1 << 20, "batch_rows": 100, "checkpoint_every_s": 1.0}
+        return options_for(self.place, **{**usual, **changes})
+
+    def ingest(self, **options: Any) -> Outcome:
+        """Read all files of `in` into it. Raises AssertionError for what is tried again and again,
+        and what no ingestion should raise.
+        """
+        try:
+            simulated = self.start(f"start{next(self.starts)}", **options)
+        except EpochgateError as error:
+            return Outcome(str(error))
+        simulated.run()
+        result = simulated.leave()
+        if result.state == "finished":
+            return Outcome()
+        restarts = result.report.regional_restarts + result.report.global_restarts
+        assert restarts <= RESTARTS_MAX, f"{restarts} restarts: {result.reason}"
+        return Outcome(result.reason or "it has failed without a reason")
 
     def prepare(self, schema: pa.Schema) -> None:
         """Make what has to be there before an ingestion of this schema."""
@@ -59,33 +104,51 @@ class Target(ABC):
         """What is visible."""
 
 
+@cache
+def duckdb_elsewhere() -> duckdb.DuckDBPyConnection:
+    """A connection whose session has a zone of its own."""
+    connection = duckdb.connect()
+    connection.execute("set timezone = 'Asia/Kathmandu'")
+    return connection
+
+
+def of_files(paths: list[Path]) -> Rows:
+    """The rows of Parquet files, on which two readers agree."""
+    found: Rows = Counter()
+    for path in paths:
+        table = pq.ParquetFile(path).read()
+        names = [name.lower() for name in table.column_names]
+        assert len(set(names)) == len(names), f"Spark has no two columns of one name: {names}"
+        mine = of_table(table)
+        quoted = str(path).replace("'", "''")
+        query = f"from read_parquet('{quoted}', hive_partitioning = false)"
+        assert of_table(duckdb_elsewhere().sql(query).to_arrow_table()) == mine, path
+        found += mine
+    return found
+
+
 class Parquet(Target):
     """A directory."""
 
+    takes_odd_paths = True
+    evolutions = ("none", "add", "widen")
+
     def rows(self) -> Rows:
-        found: Rows = Counter()
-        for path in sorted((self.place / "out").rglob("*.parquet")):
-            mine = of_table(pq.ParquetFile(path).read())
-            with duckdb.connect() as connection:
-                connection.execute("set timezone = 'Asia/Kolkata'")
-                query = f"from read_parquet('{path}', hive_partitioning = false)"
-                theirs = of_table(connection.sql(query).to_arrow_table())
-            assert theirs == mine, path
-            found += mine
-        return found
+        return of_files(sorted((self.place / "out").rglob("*.parquet")))
 
 
 class Objects(Target):
     """A store of objects, in memory."""
+
+    evolutions = ("none", "add", "widen")
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
         self.memory = Memory()
 
     def start(self, name: str, **changes: Any) -> SimulatedIngest:
-        return SimulatedObjectIngest(
-            self.place, self.memory, split_bytes_target=1 << 20, batch_rows=100, **changes
-        )
+        usual = {"split_bytes_target": 1 << 20, "batch_rows": 100, "checkpoint_every_s": 1.0}
+        return SimulatedObjectIngest(self.place, self.memory, **{**usual, **changes})
 
     def rows(self) -> Rows:
         objects, found = self.memory.open(BUCKET), Rows()
@@ -96,6 +159,8 @@ class Objects(Target):
 
 class Delta(Target):
     """A Delta table."""
+
+    lacks_types = takes_odd_paths = True
 
     def options(self, **changes: Any) -> IngestOptions:
         return super().options(target=f"delta:{self.place / 'out'}", **changes)
@@ -108,6 +173,8 @@ class Delta(Target):
 
 class Iceberg(Target):
     """An Iceberg table in a catalog of its own."""
+
+    evolutions = ("none", "add")
 
     def options(self, **changes: Any) -> IngestOptions:
         given = {
@@ -145,7 +212,9 @@ class Postgres(Target):
 
     def __init__(self, place: Path, dsn: str) -> None:
         super().__init__(place)
-        self.dsn, self.table = dsn, f"target_{next(self.numbers)}"
+        number = next(self.numbers)
+        self.dsn, self.table = dsn, f"target_{number}"
+        self.zone = ZONES[number % 2]
         self.schema, self.kinds = pa.schema([]), dict[str, str]()
 
     def options(self, **changes: Any) -> IngestOptions:
@@ -165,8 +234,8 @@ class Postgres(Target):
         making = sql.SQL("create table {} ({})")
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             database = sql.Identifier(connection.info.dbname)
-            zone = sql.SQL("alter database {} set timezone to 'Asia/Kolkata'")
-            connection.execute(zone.format(database))
+            zone = sql.SQL("alter database {} set timezone to {}")
+            connection.execute(zone.format(database, sql.Literal(self.zone)))
             connection.execute(
                 making.format(sql.Identifier(self.table), sql.SQL(", ").join(columns))
             )
