@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -130,9 +131,12 @@ def test_what_the_table_says_is_refused_is_at_once(
             FORMATS[name].accepts(table.schema)
 
 
+TRIES = itertools.count()
+
+
 def committed(target: BatchTarget, table: pa.Table) -> None:
-    """What a streaming query does with a batch of this table."""
-    run, wishes, agreed = run_id("5f0c12", 0, "0"), list[Any](), target.prepare()
+    """What a streaming query does with a batch of this table, in a try of its own."""
+    run, wishes, agreed = run_id("5f0c12", 0, str(next(TRIES))), list[Any](), target.prepare()
     writer = target.sink.create_writer(OperatorContext("sink", 0, 7, 1, run, wishes.append), None)
     (batch,) = table.combine_chunks().to_batches()
     if not writer.may_write(batch):
