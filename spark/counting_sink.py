@@ -10,6 +10,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from epochgate.errors import EpochgateError
 from epochgate.runtime import Committables, Committer, Sink, SinkStart
 
@@ -70,6 +72,11 @@ class CountingCommitter(Committer):
 
 class CountingSink(Sink):
     """A target of an ingestion."""
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raise RowsUnfit, on the driver, for columns that the target cannot hold whatever their
+        values are.
+        """
 
     @abstractmethod
     def create_committer(self, start: SinkStart) -> CountingCommitter:

@@ -10,14 +10,16 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
+from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, TableUnusable
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
 
@@ -28,11 +30,23 @@ CLEANED_EVERY = 100
 after each commit, which costs four times as much as the commit where the log has 10,000 entries."""
 
 
+_ESCAPE = re.compile("%[0-9a-fA-F]{2}")
+
+
 class DeltaLog:
     """The log of the table in the directory `path`; `read` it before anything else."""
 
     def __init__(self, path: str) -> None:
-        """Raises ExtraMissing without the library."""
+        """Raises ExtraMissing without the library, and TableUnusable for a path of which it makes
+        another one.
+        """
+        if escape := _ESCAPE.search(os.path.abspath(path)):
+            raise TableUnusable(
+                path,
+                f"the Delta library reads {escape[0]!r} in a path as {unquote(escape[0])!r}, and "
+                "so do those who read the table with it, who would not find it",
+                "Give a directory without '%' before two hexadecimal digits in its path.",
+            )
         self.path = path
         self._delta = library("deltalake", what="writing to Delta tables", extra="delta")
         self._actions = library("deltalake.transaction", what="a Delta table", extra="delta")

@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
@@ -19,11 +21,12 @@ from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.target import DeltaTarget
-from epochgate.spark.delta_sink.types import DELTA
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
+from epochgate.spark.values.fitting import require_held
+from epochgate.spark.values.formats import DELTA
 
 
 class DeltaCommitter(TableCommitter[DeltaTarget]):
@@ -56,6 +59,13 @@ class DeltaSink(CountingSink):
         except BaseException:
             target.release()
             raise
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises TypeNotInTable, ColumnNeverFits, and what the log raises."""
+        DELTA.accepts(schema)
+        log = self.log(self.path)
+        if log.read():
+            require_held(log.schema(), schema)
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the table, or else of the first batch.

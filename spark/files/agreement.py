@@ -9,7 +9,7 @@ the target takes what differs (the sink's coordinator). Runs on the driver, with
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -30,6 +30,7 @@ from epochgate.spark.files.evolution import (
     merged,
     wider,
 )
+from epochgate.spark.files.json_lines import require_lines
 from epochgate.spark.files.layout import (
     describe,
     fill_types,
@@ -51,6 +52,7 @@ from epochgate.spark.files.partitions import (
 )
 from epochgate.spark.files.split import Format, SourceLayout
 from epochgate.spark.files.text import UTF_8
+from epochgate.spark.values.errors import RowsUnfit
 
 ASKED = "--schema (schema in Python)"
 UNFIT = (
@@ -60,6 +62,7 @@ UNFIT = (
     PartitionColumnInFile,
     DelimiterDoubtful,
     NamesUnusable,
+    RowsUnfit,
 )
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
 
@@ -85,6 +88,7 @@ class Reading:
     schema: none to infer it, or to take it from Parquet; a column that is not nullable needs a
     value in each row. leaves_bad_rows: whether rows that do not fit are rejected one by one.
     leaves_out_others: whether columns that the schema lacks are left out, instead of refused.
+    accepts: raises RowsUnfit for columns that the target cannot hold; none if that is not known.
     """
 
     schema: pa.Schema | None = None
@@ -95,6 +99,7 @@ class Reading:
     leaves_bad_rows: bool = False
     evolution: SchemaEvolution = "none"
     leaves_out_others: bool = False
+    accepts: Callable[[pa.Schema], None] | None = None
 
 
 class Layouts:
@@ -168,6 +173,8 @@ class Layouts:
             self._require_delimiter(path, first.names, first.text)
             if reading.dialect.header:
                 names = read_header(file, reading.dialect, reading.encoding).names
+        else:
+            require_lines(file)
         if reading.schema is not None:
             return self._add_given(path, file_format, names)
         if self._layouts and reading.evolution == "none":
@@ -341,9 +348,17 @@ class Layouts:
                 columns = [own.field(name) for name in self._layouts[0].schema.names]
                 layout = replace(layout, schema=pa.schema(columns))
         if layout not in self._layouts:
+            self._require_accepted(path, layout)
             self._first_path = self._first_path or path
             self._layouts.append(layout)
         return self._layouts.index(layout)
+
+    def _require_accepted(self, path: str, layout: SourceLayout) -> None:
+        if self._reading.accepts is not None:
+            try:
+                self._reading.accepts(layout.output_schema)
+            except RowsUnfit as unfit:
+                raise unfit.of(path) from None
 
     def _is_inferred(self, file_format: Format) -> bool:
         """A job that an earlier release began goes on as that has read its files."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from epochgate.spark.files.evolution import wider
 from epochgate.spark.files.layout import describe
 from epochgate.spark.files.partitions import partition_value
 from epochgate.spark.files.split import SourceLayout
@@ -29,8 +30,12 @@ class Conformer:
 
         Raises ValueError for a type that cannot be widened without loss.
         """
-        fields = list(self._schema)
-        columns = [self._column(batch, field) for field in fields]
+        columns = [self._column(batch, field) for field in self._schema]
+        fields = [
+            # Types that only name what is inside of a map or a list in another way are equal.
+            field if column.type == field.type else field.with_type(column.type)
+            for field, column in zip(self._schema, columns, strict=True)
+        ]
         if self._layout.takes_new_fields and self._layout.projection is None:
             for field in batch.schema:
                 if field.name not in self._schema.names and not pa.types.is_null(field.type):
@@ -63,11 +68,14 @@ class Conformer:
         index = batch.schema.get_field_index(field.name)
         if index < 0:
             return pa.nulls(batch.num_rows, field.type)
-        column = batch.column(index)
-        if column.type == field.type:
+        column, kind = batch.column(index), field.type
+        if column.type == kind:
             return column
+        if self._layout.takes_new_fields:
+            # A struct may have new fields, too.
+            kind = wider(kind, column.type, "add") or kind
         try:
-            return column.cast(field.type)
+            return column.cast(kind)
         except pa.ArrowException as error:
             raise ValueError(
                 f"expected {describe(self._schema)}, found {describe(batch.schema)}: {error}"

@@ -115,6 +115,7 @@ class FileEnumeration:
         forget_after_s: float = math.inf,
         now: Callable[[], float] = time.time,
         access: FileAccess | None = None,
+        accepts: Callable[[pa.Schema], None] | None = None,
     ) -> None:
         if split_bytes_target < 1:
             raise UsageError(f"split_bytes_target={split_bytes_target} must be at least 1 byte")
@@ -128,9 +129,7 @@ class FileEnumeration:
         self._settling = Settling(settle_s, now)
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
-        self._segments = segments
-        self._forget_after_s = forget_after_s
-        self._now = now
+        self._segments, self._forget_after_s, self._now = segments, forget_after_s, now
 
         self._layouts = Layouts(
             self.source,
@@ -143,6 +142,7 @@ class FileEnumeration:
                 on_bad_row == "reject",
                 evolution,
                 leaves_out_others,
+                accepts,
             ),
         )
         self._known = KnownFiles()

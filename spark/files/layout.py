@@ -21,13 +21,8 @@ from typing import BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
-from epochgate.spark.files.parsing import (
-    RecordParser,
-    no_value_of,
-    parse_csv,
-    parse_json_lines,
-    without,
-)
+from epochgate.spark.files.json_lines import infer_json
+from epochgate.spark.files.parsing import RecordParser, no_value_of, parse_csv, without
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.records import (
     BYTE_ORDER_MARK,
@@ -37,7 +32,7 @@ from epochgate.spark.files.records import (
     RecordTooLong,
     csv_record_ends,
 )
-from epochgate.spark.files.rejected import raw_text
+from epochgate.spark.files.rejected import ValueInvalid, raw_text
 from epochgate.spark.files.round_trip import infer
 from epochgate.spark.files.split import Compression, Format, SourceLayout
 from epochgate.spark.files.text import NotText, as_utf8, explain
@@ -135,7 +130,7 @@ def require_bytes_of_ascii(file: BinaryIO) -> None:
     if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         kind = "UTF-32" if begin.startswith(codecs.BOM_UTF32_LE) else "UTF-16"
         told = f"it begins with the byte order mark of {kind} ({begin[:2].hex(' ').upper()})"
-    elif begin[:4].count(0) >= len(begin[:4]) / 2:
+    elif begin and begin.count(0) >= len(begin) / 2:
         kind, told = "UTF-16", "every other byte at its beginning is 0, as in UTF-16"
     else:
         return
@@ -237,10 +232,10 @@ def infer_schema(
             text = as_utf8(sample, encoding, start)
             schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows)
             break
-        except (pa.ArrowInvalid, NotText, RecordMalformed) as error:
+        except (pa.ArrowInvalid, NotText, RecordMalformed, ValueInvalid) as error:
             # Reading will tell where exactly the file is bad; the part before has types as well.
             shorter = ends.last(sample[: len(sample) // 2]) or ends.first(sample, 0)
-            if shorter not in (0, len(sample)):
+            if not isinstance(error, ValueInvalid) and shorter not in (0, len(sample)):
                 sample = sample[:shorter]
                 continue
             if not leaves_bad_rows:
@@ -283,8 +278,7 @@ def _schema_of(
         return None
     if file_format == "csv":
         return _schema_of_csv(sample, names, dialect, leaves_bad_rows)
-    table = parse_json_lines(sample, None, "infer")
-    return table.schema if table.num_rows else None
+    return infer_json(sample)
 
 
 def _schema_of_csv(
@@ -308,6 +302,8 @@ def cause_of(error: BaseException, reopened: Callable[[], BinaryIO]) -> str:
     if isinstance(error, NotText):
         with reopened() as file:
             return explain(error, file)
+    if isinstance(error, ValueInvalid):
+        return error.reason
     return f"{type(error).__name__}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Records of CSV and JSON lines files as tables, and what is wrong with a record that does not fit.
+"""Records of CSV files as tables, and what is wrong with a record that does not fit.
 
 Decides: which text is which value; a TIMESTAMP without a zone is taken as UTC; a column that is not
 nullable needs a value. Leaves to others: finding records (`records`), and what a bad one leads to.
@@ -9,35 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.json
 
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
+from epochgate.spark.files.rejected import MISSING, ValueInvalid
 from epochgate.spark.files.round_trip import KINDS, has_empty, typed, why_not
 from epochgate.spark.files.split import SourceLayout
+from epochgate.spark.files.times import times_of
 
 _CSV_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?(.*)", re.DOTALL)
 _CSV_CONVERSION = re.compile(r"CSV conversion error to (.+?): invalid value '(.*)'", re.DOTALL)
 _CSV_FIELDS = re.compile(r"CSV parse error: (?:Row #\d+: )?Expected (\d+) columns, got (\d+)")
-_JSON_COLUMN = re.compile(r"Column\(/(.*?)\) (.*?)(?: in row \d+)?$", re.DOTALL)
-_JSON_ELSE = re.compile(r"JSON parse error: (.*?)(?: in row \d+)?$", re.DOTALL)
-_WITH_ZONE = r":\d{2}.*(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
 _SHOWN_MAX = 200
 _TRIED_FIRST = 100
-MISSING = "there is no value, and the column is NOT NULL"
-
-
-class ValueInvalid(ValueError):
-    """A value does not fit its column: the column's name, why."""
-
-    def __init__(self, column: str, reason: str) -> None:
-        super().__init__(column, reason)
-        self.column, self.reason = column, reason
 
 
 def parse_csv(
@@ -103,26 +92,8 @@ def without(texts: pa.ChunkedArray, nothing: pa.Array) -> pa.ChunkedArray:
     return pc.if_else(pc.is_in(texts, value_set=nothing), pa.scalar(None, pa.string()), texts)
 
 
-def parse_json_lines(
-    data: bytes, schema: pa.Schema | None, other_fields: Literal["infer", "ignore", "error"]
-) -> pa.Table:
-    """Whole JSON records as a table; `ArrowInvalid` if they do not fit the schema.
-
-    `other_fields`: the treatment of fields that the schema lacks.
-    """
-    return pa.json.read_json(
-        pa.BufferReader(data),
-        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-        parse_options=pa.json.ParseOptions(
-            explicit_schema=schema,
-            newlines_in_values=False,
-            unexpected_field_behavior=other_fields,
-        ),
-    )
-
-
 class RecordParser:
-    """Parses records of one file; `names` are the columns of its header, if it is CSV with one.
+    """Parses records of one file; `names` are the columns of its header, if it has one.
 
     `quoting`: that by which its records are found, if they are.
     """
@@ -133,15 +104,6 @@ class RecordParser:
         self._layout = layout
         self._quoting = quoting or Quoting(layout.dialect)
         self._names = list(layout.schema.names if names is None else names)
-        # A missing value is looked for here, where the column can be told.
-        self._nullable = pa.schema([field.with_nullable(True) for field in layout.schema])
-        self._other_fields: Literal["infer", "ignore", "error"] = (
-            "infer"
-            if layout.takes_new_fields
-            else "ignore"
-            if layout.leaves_out_others
-            else "error"
-        )
         # The order and all else of what is read is left to the reader; only names count here.
         stored = set(layout.schema.names)
         self._wanted = [name for name in layout.output_schema.names if name in stored]
@@ -162,11 +124,8 @@ class RecordParser:
 
         Raises pyarrow's ArrowInvalid, RecordMalformed or ValueInvalid if one does not fit.
         """
-        layout = self._layout
-        if layout.format == "csv":
-            table = self._csv(text)
-        else:
-            table = parse_json_lines(text, self._nullable, self._other_fields)
+        table = self._csv(text)
+        # A missing value is looked for here, where the column can be told.
         for name in self._required:
             if table.column(name).null_count:
                 raise ValueInvalid(name, MISSING)
@@ -175,22 +134,22 @@ class RecordParser:
     def explain(self, error: Exception, text: str) -> tuple[str | None, str]:
         """The column, if it is one column's fault, and what is wrong with this one record."""
         message = str(error)
-        if isinstance(error, ValueInvalid):
-            return error.column, error.reason
         if isinstance(error, RecordMalformed):
             return None, message
-        if self._layout.format == "csv":
-            return self._explain_csv(message, text)
-        if match := _JSON_COLUMN.search(message):
-            name, change = match[1].split("/")[0], match[2]
-            return name, f"{change} ({self._type_of(name)})"
-        if self._is_unexpected(message):
+        if match := _CSV_VALUE.search(message):
+            name = self._names[int(match[1])]
+            if conversion := _CSV_CONVERSION.search(match[2]):
+                advice = ""
+                if conversion[2] == "" and self._layout.dialect.null is not None:
+                    advice = "; give --null '' (null in Python) as well if it means no value"
+                return name, f"{conversion[2][:_SHOWN_MAX]!r} is no {conversion[1]}{advice}"
+            return name, f"{match[2]} ({self._type_of(name)})"
+        if match := _CSV_FIELDS.search(message):
             return None, (
-                "it has a field that the schema lacks; start with --schema-evolution add "
-                "(schema_evolution in Python) to take new fields as columns"
+                f"{_counted(match[2])}, expected {match[1]} ({', '.join(self._names)})"
+                f"{delimiter_advice(text, self._layout.dialect)}"
             )
-        match = _JSON_ELSE.search(message)
-        return None, match[1] if match else message
+        return None, message
 
     def _csv(self, text: bytes) -> pa.Table:
         if not self._inferred:
@@ -249,29 +208,10 @@ class RecordParser:
         dialect = self._layout.dialect
         return parse_csv(text, self._names, dialect, schema, self._wanted, quoting=self._quoting)
 
-    def _explain_csv(self, message: str, text: str) -> tuple[str | None, str]:
-        if match := _CSV_VALUE.search(message):
-            name = self._names[int(match[1])]
-            if conversion := _CSV_CONVERSION.search(match[2]):
-                advice = ""
-                if conversion[2] == "" and self._layout.dialect.null is not None:
-                    advice = "; give --null '' (null in Python) as well if it means no value"
-                return name, f"{conversion[2][:_SHOWN_MAX]!r} is no {conversion[1]}{advice}"
-            return name, f"{match[2]} ({self._type_of(name)})"
-        if match := _CSV_FIELDS.search(message):
-            return None, (
-                f"{_counted(match[2])}, expected {match[1]} ({', '.join(self._names)})"
-                f"{delimiter_advice(text, self._layout.dialect)}"
-            )
-        return None, message
-
     def _type_of(self, name: str) -> str:
         index = self._layout.schema.get_field_index(name)
         kind = self._layout.schema.field(index).type if index >= 0 else "unknown"
         return f"the column is {kind}"
-
-    def _is_unexpected(self, message: str) -> bool:
-        return "unexpected field" in message
 
 
 def instants_of(name: str, there: pa.ChunkedArray, kind: pa.TimestampType) -> pa.ChunkedArray:
@@ -279,12 +219,8 @@ def instants_of(name: str, there: pa.ChunkedArray, kind: pa.TimestampType) -> pa
 
     Raises ValueInvalid.
     """
-    none = pa.scalar(None, pa.string())
-    has_zone = pc.match_substring_regex(there, _WITH_ZONE)
     try:
-        zoned = pc.if_else(has_zone, there, none).cast(kind)
-        plain = pc.if_else(has_zone, none, there).cast(pa.timestamp(kind.unit))
-        return pc.coalesce(zoned, pc.assume_timezone(plain, "UTC").cast(kind))
+        return times_of(there, kind)
     except pa.ArrowInvalid as error:
         found = re.search(r"'(.*?)'", str(error))
         raise ValueInvalid(name, f"{found[0] if found else error} is no {kind}") from error

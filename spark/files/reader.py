@@ -48,10 +48,11 @@ from epochgate.spark.files.content import (
     is_content,
 )
 from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone, SourceUnreadable
+from epochgate.spark.files.json_lines import JsonLines
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.parquet_values import require_microseconds, require_utf_8
-from epochgate.spark.files.parsing import MISSING, RecordParser
+from epochgate.spark.files.parsing import RecordParser
 from epochgate.spark.files.quoting import Quoting
 from epochgate.spark.files.records import (
     LineEnds,
@@ -59,7 +60,7 @@ from epochgate.spark.files.records import (
     first_record_start,
     record_blocks,
 )
-from epochgate.spark.files.rejected import OnBadRow, RejectedRow, position_of
+from epochgate.spark.files.rejected import MISSING, OnBadRow, RejectedRow, position_of
 from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
 from epochgate.spark.files.text import UTF_8
 
@@ -296,9 +297,10 @@ class SplitReader:
                 if position is None:
                     offset = self._first_record(file, split, header)
                 file.seek(offset)
+                is_csv = split.format == "csv"
                 records = RecordBlocks(
                     split,
-                    RecordParser(layout, names, quoting),
+                    RecordParser(layout, names, quoting) if is_csv else JsonLines(layout),
                     ends,
                     self._encoding,
                     lines,
@@ -345,11 +347,12 @@ class SplitReader:
         return None
 
     def _first_record(self, file: BinaryIO, split: FileSplit, header: Header | None) -> int:
-        if split.start > 0:
-            return first_record_start(file, split.start)
         if header is not None:
-            return header.end
-        return data_start(file, split.format, self._layout.dialect, self._encoding)
+            first = header.end
+        else:
+            first = data_start(file, split.format, self._layout.dialect, self._encoding)
+        # A byte order mark may end within or behind a split.
+        return first if split.start <= first else first_record_start(file, split.start)
 
     def _without(
         self, split: FileSplit, bad: RejectedRow, position: SplitPosition, where: str = ""

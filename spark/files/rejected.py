@@ -12,6 +12,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+MISSING = "there is no value, and the column is NOT NULL"
 OnBadRow = Literal["fail", "reject"]
 
 REJECTED_SCHEMA = pa.schema(
@@ -23,6 +24,19 @@ REJECTED_SCHEMA = pa.schema(
         pa.field("raw", pa.string()),
     ]
 )
+
+
+class ValueInvalid(ValueError):
+    """A value does not fit its column: the column's name, none if it is the record that is wrong;
+    why.
+    """
+
+    def __init__(self, column: str | None, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column, self.reason = column, reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 @dataclass(frozen=True)

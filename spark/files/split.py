@@ -186,7 +186,9 @@ class SourceLayout:
         return pa.schema([every.field(name) for name in self.projection if name in every.names])
 
     def as_declared(self, columns: pa.Schema, is_inferred: bool = False) -> SourceLayout:
-        """The layout of the same files, read as these columns and no others."""
+        """The layout of the same files, read as these columns; what else they have is left
+        out, and refused where no user has declared the columns.
+        """
         own = [field for field in columns if field.name not in self.partitions.names]
         named = [
             columns.field(field.name) if field.name in columns.names else field
@@ -198,7 +200,7 @@ class SourceLayout:
             projection=tuple(columns.names),
             partitions=pa.schema(named),
             takes_new_fields=False,
-            leaves_out_others=True,
+            leaves_out_others=not is_inferred,
             is_inferred=is_inferred and self.format != "parquet",
         )
 

@@ -31,6 +31,11 @@ class BatchTransform:
     def __init__(self, function: TransformFunction | None = None, takes: Takes = "arrow") -> None:
         self._function, self._takes = function, takes
 
+    @property
+    def is_given(self) -> bool:
+        """Whether it is another than the identity."""
+        return self._function is not None
+
     def apply(self, read: ReadBatch) -> list[pa.RecordBatch]:
         """The resulting batches, without empty ones; `TransformFailed` if the function fails."""
         if self._function is None:

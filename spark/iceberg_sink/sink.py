@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
@@ -20,11 +22,12 @@ from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.iceberg_sink.target import IcebergTarget
-from epochgate.spark.iceberg_sink.types import ICEBERG
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
+from epochgate.spark.values.fitting import require_held
+from epochgate.spark.values.formats import ICEBERG
 
 
 class IcebergCommitter(TableCommitter[IcebergTarget]):
@@ -70,6 +73,18 @@ class IcebergSink(CountingSink):
         except BaseException:
             target.release()
             raise
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises TypeNotInTable, ColumnNeverFits, and what the catalog raises."""
+        ICEBERG.accepts(schema)
+        if self.evolution != "none":
+            return  # The columns may change until the rows are there.
+        table = self.open_table(self.catalog, self.table, self.properties)
+        try:
+            if table.load():
+                require_held(table.schema(), schema)
+        finally:
+            table.close()
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the table, or else of the first batch.

@@ -24,7 +24,7 @@ from epochgate.spark.iceberg_sink.errors import (
     TableOvertaken,
     TableUnusable,
 )
-from epochgate.spark.iceberg_sink.types import ICEBERG
+from epochgate.spark.values.formats import ICEBERG
 
 RETRIES = "commit.retry.num-retries"
 MERGING = "commit.manifest-merge.enabled"

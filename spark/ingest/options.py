@@ -191,6 +191,10 @@ class IngestOptions:
     def _expect_schema(self) -> None:
         """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""
         names, header = (self.arrow_schema or pa.schema([])).names, self.dialect.header
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise IngestMisconfigured(
+                f"--schema (schema in Python) has two columns of the name {twice!r}; name each once"
+            )
         missing = [name for name in self.columns or () if name not in names]
         if missing and self.schema is not None:
             raise IngestMisconfigured(

@@ -17,6 +17,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from epochgate.errors import UsageError
 from epochgate.runtime import (
     JobConfiguration,
@@ -153,7 +155,9 @@ def plan_ingest(
             begin_from(store, absolute(options.from_savepoint), open_objects=open_objects)
         restored = None if store is None else store.latest()
         segments = _segments(directory, files or LocalFileSystem(), open_objects)
-        fresh = enumeration_factory(options, segments, open_objects)
+        # What a transform returns, only the tasks see.
+        accepts = sink.accepts if options.transform is None else None
+        fresh = enumeration_factory(options, segments, open_objects, accepts)
         enumeration = fresh()
         if restored is not None:
             enumeration.restore(_files_in(restored))
@@ -212,6 +216,7 @@ def enumeration_factory(
     options: IngestOptions,
     segments: KnownSegments | None = None,
     open_objects: Callable[[str], ObjectStore] = open_url,
+    accepts: Callable[[pa.Schema], None] | None = None,
 ) -> Callable[[], FileEnumeration]:
     """Makes enumerations of the source that have not looked yet."""
     access = FileAccess(open_objects)
@@ -234,6 +239,7 @@ def enumeration_factory(
             forget_after_s=options.forget_after_s,
             split_bytes_target=options.split_bytes_target,
             access=access,
+            accepts=accepts,
         )
 
     fresh()

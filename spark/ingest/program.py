@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from epochgate.spark.files.rejected import OnBadRow, rejected_batch
 from epochgate.spark.files.split import FileSplit
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_position
 from epochgate.spark.ingest.rejects import REJECTS
+from epochgate.spark.values.errors import RowsUnfit
 
 __all__ = ["SINK", "SOURCE", "IngestProgram", "IngestProgramFactory"]
 SLICES_PER_S = 20
@@ -40,6 +42,7 @@ class IngestProgram(PipelineProgram):
         beside = {} if rejects is None else {REJECTS: rejects}
         super().__init__(source, _mapping(transform), sink, beside=beside, pace=pace)
         self._rejects, self._rows_rejected = rejects, 0
+        self._is_transformed = transform.is_given
 
     def taken(self, records: Sequence[ReadBatch]) -> None:
         """Write the rejected rows of the same moment."""
@@ -50,6 +53,32 @@ class IngestProgram(PipelineProgram):
                 )
                 self._rejects.write(rejected_batch(read.rejected))
                 self._rows_rejected += len(read.rejected)
+
+    def ask(self) -> None:
+        """Name the file of rows that the sink cannot hold."""
+        with self._named():
+            super().ask()
+
+    def write(self) -> None:
+        """Name the file of rows that the sink cannot hold."""
+        with self._named():
+            super().write()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except RowsUnfit as unfit:
+            raise unfit.of(self._place(unfit.row)) from unfit.__cause__
+
+    def _place(self, row: int | None) -> str:
+        """The file and the rows of the batch that was shown last, of which the sink has all."""
+        (read,) = self._records
+        first, last = read.rows.start + 1, read.rows.stop
+        if row is not None and not self._is_transformed:
+            first = last = first + row
+        rows = f"row {first}" if first == last else f"a row of {first} to {last}"
+        return f"{rows} of {read.split.split_id}{', transformed' * self._is_transformed}"
 
     def rows_in(self, records: Sequence[ReadBatch]) -> int:
         """Rows of the file."""

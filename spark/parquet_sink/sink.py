@@ -34,6 +34,8 @@ from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
+from epochgate.spark.values.fitting import fit
+from epochgate.spark.values.formats import PARQUET
 
 
 class ParquetSinkWriter(SinkWriter):
@@ -49,25 +51,47 @@ class ParquetSinkWriter(SinkWriter):
     ) -> None:
         self._make_staging, self._context = make_staging, context
         self._partition_by, self._evolution = partition_by, evolution
+        self._where = f"subtask {context.subtask}, attempt {context.attempt}"
         self._staging = None if schema is None else make_staging(schema)
         self._asked: pa.Schema | None = None
         self._fitting: pa.Schema | None = None
+        self._read = self._held = pa.schema([])
+        """The schema of the last batch, and that with which it can be in the target."""
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
         """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
         is an event.
 
-        Raises ReservedColumn or PartitionUnusable for columns that no target can hold.
+        Raises ReservedColumn, NameTwice, PartitionUnusable or TypeNotInTable for columns that no
+        target can hold.
         """
-        if self._staging is not None and self._is_held(self._staging, batch.schema):
+        if self._staging is not None and self._is_held(self._staging, self._as_held(batch.schema)):
             return True
         if batch.schema != self._asked:
             require_readable_columns(batch.schema)
             require_partitionable(batch.schema, self._partition_by)
+            wish = self._as_held(batch.schema)
             self._asked = batch.schema
-            schema = pa.schema([pa.field(field.name, field.type) for field in batch.schema])
-            self._context.send_to_coordinator(["schema", schema.serialize().to_pybytes()])
+            self._context.send_to_coordinator(["schema", wish.serialize().to_pybytes()])
         return False
+
+    def _as_held(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with the types that the target has for such batches; what files of it have
+        already stays. Raises TypeNotInTable or NameTwice.
+        """
+        if schema != self._read:
+            known = {} if self._staging is None else self._staging.types
+            fields = [
+                pa.field(
+                    one.name,
+                    one.type
+                    if known.get(one.name) == one.type
+                    else PARQUET.type(one.name, one.type),
+                )
+                for one in schema
+            ]
+            self._held, self._read = pa.schema(fields), schema
+        return self._held
 
     def _is_held(self, staging: StagingWriter, schema: pa.Schema) -> bool:
         """Whether batches of this schema can be written as it is agreed; remembers the last."""
@@ -82,6 +106,7 @@ class ParquetSinkWriter(SinkWriter):
     def handle_event(self, event: Any) -> None:
         """The schema is agreed: begin files of this attempt's own, or other ones if it changes."""
         schema = pa.ipc.read_schema(pa.py_buffer(event[1]))
+        self._read = pa.schema([])
         if self._staging is None:
             self._staging = self._make_staging(schema)
         elif schema != self._staging.schema:
@@ -89,8 +114,15 @@ class ParquetSinkWriter(SinkWriter):
             self._asked = self._fitting = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stage one batch; OutputSchemaChanged or DiskFull end the job."""
+        """Stage one batch; OutputSchemaChanged, ValueDoesNotFit, RowsUnwritable or DiskFull end
+        the job.
+        """
         assert self._staging is not None, "may_write says when there is a schema"
+        held = self._as_held(batch.schema)
+        if held.types != batch.schema.types:
+            columns = zip(batch.columns, held, strict=True)
+            fit_columns = [fit(column, one.name, one.type, self._where) for column, one in columns]
+            batch = pa.RecordBatch.from_arrays(fit_columns, schema=held)
         if self._evolution != "none":
             assert self._staging.schema is not None, "it was begun with a schema"
             batch = fitted(batch, self._staging.schema)
@@ -180,6 +212,10 @@ class ParquetSink(CountingSink):
         except BaseException:
             target.release()
             raise
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises TypeNotInTable."""
+        PARQUET.accepts(schema)
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the target's files, or else of the first batch.

@@ -42,8 +42,11 @@ from epochgate.spark.parquet_sink.partitions import (
     require_partitionable,
     without,
 )
+from epochgate.spark.values.errors import RowsUnwritable
 
 ROLL_BYTES = 256 << 20
+NEVER_WRITTEN = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+"""What the library raises for rows that it cannot write, whichever attempt has them."""
 
 
 class StagingWriterBroken(EpochgateError):
@@ -103,11 +106,17 @@ class StagingWriter:
         """The output's schema; none before the first batch."""
         return self._schema
 
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the output's columns, by name."""
+        return {one.name: one.type for one in self._schema or ()}
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch, of the schema of those before.
 
-        Raises `OutputSchemaChanged`, `DiskFull` or `CommittableDamaged` (a file is not as it was
-        written), which leave the writer useless, and `StagingWriterBroken` when it is; and
+        Raises `OutputSchemaChanged`, `RowsUnwritable`, `DiskFull` or `CommittableDamaged` (a file
+        is not as it was written), which leave the writer useless, and `StagingWriterBroken` when it
+        is; and
         `ReservedColumn` or `PartitionUnusable` for a first batch that no target can hold.
         """
         self._require_usable()
@@ -130,8 +139,8 @@ class StagingWriter:
     def change_schema(self, schema: pa.Schema) -> None:
         """Finish the files that are being written, and take batches of this schema from now on.
 
-        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
-        `StagingWriterBroken` when it is.
+        Raises `DiskFull`, `RowsUnwritable` or `CommittableDamaged`, which leave the writer useless,
+        and `StagingWriterBroken` when it is.
         """
         self._require_usable()
         with self._failing():
@@ -141,8 +150,8 @@ class StagingWriter:
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
         """Finish the files written since the last call, durably, and hand them over; maybe none.
 
-        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
-        `StagingWriterBroken` when it is.
+        Raises `DiskFull`, `RowsUnwritable` or `CommittableDamaged`, which leave the writer useless,
+        and `StagingWriterBroken` when it is.
         """
         self._require_usable()
         with self._failing():
@@ -251,4 +260,7 @@ class StagingWriter:
             self._broken = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError) and error.errno in FULL:
                 raise DiskFull(self._staging_directory(), str(error)) from error
+            if isinstance(error, NEVER_WRITTEN):
+                where = f"subtask {self._subtask}, attempt {self._attempt}"
+                raise RowsUnwritable(str(error), where) from error
             raise

@@ -13,9 +13,9 @@ from epochgate.spark.postgres_sink.errors import (
     RelationBehind,
     RelationTakenOver,
     RelationUnusable,
+    RowsLeftOut,
     RowsMissing,
     RowsRefused,
-    TypeNotWritten,
 )
 from epochgate.spark.postgres_sink.sink import PostgresCommitter, PostgresSink
 
@@ -29,7 +29,7 @@ __all__ = [
     "RelationBehind",
     "RelationTakenOver",
     "RelationUnusable",
+    "RowsLeftOut",
     "RowsMissing",
     "RowsRefused",
-    "TypeNotWritten",
 ]

@@ -19,7 +19,9 @@ import psycopg.conninfo
 from psycopg import pq, sql
 
 from epochgate.spark.postgres_sink.errors import DsnUnreadable
+from epochgate.spark.values.relations import ColumnType
 
+DatabaseError = psycopg.Error
 Connect = Callable[[str], psycopg.Connection[Any]]
 LEDGER = "epochgate_ledger"
 NAME_MAX = 63
@@ -31,11 +33,41 @@ _QUOTED = re.compile(r'(?:(?P<schema>.+)\.)?(?P<name>"(?:[^"]|"")+")', re.DOTALL
 
 
 def connect(dsn: str) -> psycopg.Connection[Any]:
-    """A connection whose transactions are ended explicitly. Raises DsnUnreadable, and what psycopg
-    raises.
+    """A connection for one transaction, which is ended explicitly, and in which clocks go by UTC.
+
+    Raises DsnUnreadable, and what psycopg raises.
     """
     conninfo(dsn)
-    return psycopg.connect(dsn, application_name="epochgate", connect_timeout=30)
+    connection = psycopg.connect(dsn, application_name="epochgate", connect_timeout=30)
+    connection.execute("set local timezone to 'UTC'")
+    return connection
+
+
+_COLUMNS = """
+    with recursive columns as (
+        select attname, format_type(atttypid, atttypmod) as shown, atttypid as type,
+            atttypmod as modifier
+        from pg_attribute
+        where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped
+        union all
+        select attname, shown, typbasetype, typtypmod
+        from columns join pg_type on pg_type.oid = type where typtype = 'd'
+    )
+    select attname, shown, case when own.typnamespace = 'pg_catalog'::regnamespace
+        then own.typname else '' end, modifier, coalesce(element.typname, '')
+    from columns join pg_type own on own.oid = type
+    left join pg_type element on element.oid = own.typelem and own.typcategory = 'A'
+    where own.typtype <> 'd'"""
+"""With the types below domains."""
+
+
+def types_of(dsn: str, relation: Relation) -> dict[str, ColumnType]:
+    """The columns of a table, by name; none if there is no table. Raises DsnUnreadable, and what
+    psycopg raises.
+    """
+    with connect(dsn) as connection:
+        found = connection.execute(_COLUMNS, [relation.table.as_string(None)]).fetchall()
+    return {name: ColumnType(*told) for name, *told in found}
 
 
 def conninfo(dsn: str) -> dict[str, Any]:

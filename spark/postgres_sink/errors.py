@@ -119,12 +119,19 @@ class RowsMissing(CommitImpossible):
         )
 
 
-class TypeNotWritten(EpochgateError):
-    """Values of a column cannot be sent to PostgreSQL: its name, its type."""
+class RowsLeftOut(CommitImpossible):
+    """The table takes other rows than it is given: name, where they are from, how many it is given,
+    takes, and changes, and the triggers and rules that may do so.
+    """
 
     def __str__(self) -> str:
-        name, kind = self.args
+        table, where, given, taken, changed, names = self.args
+        done = f"changes {changed}" if given == taken else f"leaves out {given - taken}"
+        cause = f"by {', '.join(names)}" if names else "and has no trigger or rule that would"
         return (
-            f"column {name!r} is {kind}, which cannot be sent to PostgreSQL. Turn it into text "
-            "(JSON, for a jsonb column) or into columns of its own in the transform."
+            f"the PostgreSQL table {table} {done} of {given} rows ({where}), {cause}. Disable "
+            f"what does so (alter table {table} disable trigger ...), or let it pass the rows of "
+            "application_name 'epochgate'; leave such rows out in the transform, or columns by "
+            "--columns (columns in Python). Then start again. Nothing of these rows has become "
+            "visible."
         )

@@ -18,6 +18,8 @@ from epochgate.runtime import Committables, OperatorContext, RetryLater, SinkSta
 from epochgate.spark.counting_sink import CountingCommitter, CountingSink, read_committables
 from epochgate.spark.extras import library
 from epochgate.spark.postgres_sink.part import Part
+from epochgate.spark.values.fitting import is_of, is_text
+from epochgate.spark.values.relations import require_fitting
 
 if TYPE_CHECKING:
     from epochgate.spark.postgres_sink.database import Connect
@@ -34,7 +36,7 @@ class PostgresSinkWriter(SinkWriter):
         self._staging = staging
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stage one batch; RowsRefused and TypeNotWritten end the job."""
+        """Stage one batch; ColumnNeverFits, ValueDoesNotFit and RowsRefused end the job."""
         self._staging.write(batch)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
@@ -99,6 +101,19 @@ class PostgresSink(CountingSink):
 
         identity = (context.run_id, context.subtask, context.attempt)
         return PostgresSinkWriter(Staging(self.dsn, self.table, *identity, self.rows_per_statement))
+
+    def accepts(self, schema: pa.Schema) -> None:
+        """Raises ColumnNeverFits; of texts, each value is looked at when it is there."""
+        _require_library()
+        from epochgate.spark.postgres_sink.database import DatabaseError, Relation, types_of
+
+        try:
+            columns = types_of(self.dsn, Relation(self.table))
+        except DatabaseError:
+            return  # The claim tells what is wrong with the database; tasks look again.
+        for one in schema:
+            if one.name in columns and not is_of(is_text, one.type):
+                require_fitting(one.type, one.name, columns[one.name])
 
     def create_committer(self, start: SinkStart) -> PostgresCommitter:
         """Claim the table; raises what `PostgresTarget.claim` raises, or ExtraMissing."""

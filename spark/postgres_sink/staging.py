@@ -7,14 +7,17 @@ handed over is removed by a later start. Runs in a task, on its data thread.
 
 from __future__ import annotations
 
+import functools
+
 import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from epochgate.spark.postgres_sink.database import Relation, connect
+from epochgate.spark.postgres_sink.database import Relation, connect, types_of
 from epochgate.spark.postgres_sink.errors import ColumnReserved, RowsRefused
 from epochgate.spark.postgres_sink.part import Part
-from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART, as_csv, slices
+from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART, as_csv, as_sent, slices
+from epochgate.spark.values.relations import ColumnType
 
 COPY_BYTES = 32 << 20
 
@@ -33,13 +36,13 @@ class Staging:
         self._finished: list[Part] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. Raises RowsRefused, ColumnReserved, and what psycopg raises when the
-        connection breaks.
+        """Add a batch. Raises ColumnNeverFits, ValueDoesNotFit, RowsRefused, ColumnReserved, and
+        what psycopg raises when the connection breaks.
         """
         for name in (PART, CHECKPOINT):
             if name in batch.schema.names:
                 raise ColumnReserved(self._relation.name, self._where, name)
-        for piece in slices(batch, self._rows_max):
+        for piece in slices(as_sent(batch, self._columns, self._where), self._rows_max):
             rows = sum(one.num_rows for one in self._gathered) + piece.num_rows
             is_other = bool(self._gathered) and piece.schema != self._gathered[0].schema
             if rows > self._rows_max or is_other:
@@ -47,6 +50,11 @@ class Staging:
             self._gathered.append(piece)
             if sum(one.nbytes for one in self._gathered) >= COPY_BYTES:
                 self._copy()
+
+    @functools.cached_property
+    def _columns(self) -> dict[str, ColumnType]:
+        """Those of the table, which has them as long as rows are staged."""
+        return types_of(self._dsn, self._relation)
 
     def prepare_commit(self) -> list[Part]:
         """Stage what is left, and name all since the last call."""
@@ -66,7 +74,9 @@ class Staging:
             with connect(self._dsn) as connection, connection.cursor().copy(statement) as copy:
                 for batch in self._gathered:
                     copy.write(as_csv(batch, part))
-        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            raise
+        except psycopg.Error as error:
             raise RowsRefused(self._relation.name, self._where, str(error)) from error
         rows = sum(batch.num_rows for batch in self._gathered)
         self._finished.append(Part(part, rows, columns))

@@ -34,6 +34,7 @@ from epochgate.spark.postgres_sink.errors import (
     RelationBehind,
     RelationTakenOver,
     RelationUnusable,
+    RowsLeftOut,
     RowsMissing,
     RowsRefused,
 )
@@ -45,6 +46,20 @@ _COLUMNS = """
     where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped and attname <> %s
     order by attname"""
 
+_ALTERING = """
+    with places as (
+        select to_regclass(%(name)s) as place
+        union select relid from pg_partition_tree(to_regclass(%(name)s))
+    )
+    select 'trigger ' || quote_ident(tgname) from pg_trigger join places on place = tgrelid
+    where not tgisinternal and tgenabled in ('O', 'A') and (tgtype & 7 = 7 or tgtype & 68 = 68)
+    union
+    select 'rule ' || quote_ident(rulename) from pg_rewrite join places on place = ev_class
+    where ev_type = '3' and ev_enabled in ('O', 'A')
+    order by 1"""
+"""Triggers before, or instead of, the insertion of each row (7: row, before and insert; 68: instead
+and insert), and rules for insertions; also those of partitions.
+"""
 
 RUNS_REMEMBERED = 16
 """The newest runs whose staged parts are looked for at each start."""
@@ -71,6 +86,7 @@ class PostgresTarget:
         self.rows_visible = 0
         self._is_told = False
         self._accepted: set[tuple[str, ...]] = set()
+        self._altering: list[str] = []
 
     def claim(
         self,
@@ -88,7 +104,9 @@ class PostgresTarget:
         BehindCheckpoint; nothing is changed then.
         """
         with self._entering() as connection:
-            self._prepare(connection)
+            self._prepare(
+                connection, lambda: self._remove_needless(connection, restored_checkpoint)
+            )
             last = self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
             if start is not None:
                 start.require_held(f"the PostgreSQL table {self._relation.name}", last)
@@ -158,20 +176,47 @@ class PostgresTarget:
     def require_accepted(self, parts: Sequence[Part]) -> None:
         """RowsRefused if the database would not take the statements with which these are moved:
         their columns, or the user's rights. It plans the statements, once for each set of columns,
-        and does not carry them out. RetryLater when the connection breaks.
+        and does not carry them out. RowsLeftOut if triggers or rules leave out or change rows:
+        where there are some, the statements are carried out, and rolled back. RetryLater when the
+        connection breaks.
         """
         for columns in {part.columns for part in parts} - self._accepted:
-            names = sql.SQL(", ").join(map(sql.Identifier, columns))
             with self._transaction("staged rows") as run:
-                run(f"explain {self._insertion()}", names, keys=[""], checkpoint=0)
+                run(f"explain {self._insertion()}", _named(columns), keys=[""], checkpoint=0)
             self._accepted.add(columns)
+        if self._altering:
+            with self._transaction("staged rows") as run:
+                for some in self._statements(parts):
+                    self._try(run, some)
+                run("rollback")
+
+    def _try(self, run: Run, parts: list[Part]) -> None:
+        names, where = _named(parts[0].columns), "staged rows"
+        keys = [part.name for part in parts]
+        counting = "select count(*) from {staged} where {part} = any(%(keys)s)"
+        (given,) = run(counting, keys=keys).fetchone()
+        if any(name.startswith("rule") for name in self._altering):
+            # PostgreSQL gives no rows back from what rules have rewritten.
+            taken, changed = run(self._insertion(), names, keys=keys, checkpoint=0).rowcount, 0
+        else:
+            taken, changed = run(
+                f"with taken as ({self._insertion()} returning {{names}}) select"
+                " (select count(*) from taken), (select count(*) from ("
+                "select row({names})::text from {staged} where {part} = any(%(keys)s)"
+                " except all select row({names})::text from taken) as changed)",
+                names,
+                keys=keys,
+                checkpoint=0,
+            ).fetchone()
+        if taken != given or changed:
+            raise RowsLeftOut(self._relation.name, where, given, taken, changed, self._altering)
 
     def commit(self, checkpoint: int, parts: Sequence[Part], *, replaces: bool = False) -> bool:
         """Move a completed checkpoint's rows into the table, all at once; false if that was done.
         With `replaces`, the rows that are there go in the same transaction.
 
         A checkpoint without rows is recorded too. Raises RelationTakenOver, RelationBehind,
-        RowsMissing or RowsRefused, and RetryLater when the connection breaks.
+        RowsMissing, RowsLeftOut or RowsRefused, and RetryLater when the connection breaks.
         """
         rows = sum(part.rows for part in parts)
         with self._transaction(f"checkpoint {checkpoint}") as run:
@@ -187,13 +232,33 @@ class PostgresTarget:
                 return False
             if replaces:
                 run("delete from {table}")
-            moved = sum(self._move(run, some, checkpoint) for some in self._statements(parts))
-            if moved != rows:
-                raise RowsMissing(self._relation.name, checkpoint, rows, moved)
+            moved = [self._move(run, some, checkpoint) for some in self._statements(parts)]
+            taken, given = sum(one for one, _ in moved), sum(one for _, one in moved)
+            if given != rows:
+                raise RowsMissing(self._relation.name, checkpoint, rows, given)
+            if taken != given:
+                where = f"checkpoint {checkpoint}"
+                names = self._names_altering(run)
+                raise RowsLeftOut(self._relation.name, where, given, taken, 0, names)
         return True
 
-    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
-        """Make the ledger, and a staging table with the table's columns."""
+    def _remove_needless(self, connection: psycopg.Connection[Any], restored: int | None) -> None:
+        """Remove what attempts have staged that failed, if no checkpoint waits for its commit."""
+        self._runner(connection)(
+            "delete from {staged} where split_part({part}, '/', 1) in ("
+            "select unnest(runs) from {ledger} where job = %(job)s and target = %(target)s"
+            " and coalesce(checkpoint, 0) >= %(restored)s)",
+            restored=restored or 0,
+        )
+
+    def _prepare(
+        self,
+        connection: psycopg.Connection[Any],
+        before_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make the ledger, and a staging table with the table's columns; `before_change`: called
+        if these have changed.
+        """
         run = self._runner(connection)
         # Two drivers that make the same table at once would be in each other's way.
         run("select pg_advisory_xact_lock(hashtext('epochgate'))")
@@ -211,8 +276,10 @@ class PostgresTarget:
             " primary key (job, target))"
         )
         self._is_told = any(name == CHECKPOINT for name, _ in columns)
+        self._altering = self._names_altering(run)
         found = self._columns(connection, self._relation.staged)
         if found and found != columns:
+            before_change()
             if run("select 1 from {staged} limit 1").fetchone():
                 raise RelationUnusable(
                     self._relation.name,
@@ -304,12 +371,18 @@ class PostgresTarget:
         if some:
             yield some
 
-    def _move(self, run: Run, parts: list[Part], checkpoint: int) -> int:
-        names = sql.SQL(", ").join(map(sql.Identifier, parts[0].columns))
+    def _move(self, run: Run, parts: list[Part], checkpoint: int) -> tuple[int, int]:
+        """How many rows the table has taken, and how many were staged."""
         keys = [part.name for part in parts]
-        moved: int = run(self._insertion(), names, keys=keys, checkpoint=checkpoint).rowcount
-        run("delete from {staged} where {part} = any(%(keys)s)", keys=keys)
-        return moved
+        names = _named(parts[0].columns)
+        taken = run(self._insertion(), names, keys=keys, checkpoint=checkpoint).rowcount
+        given = run("delete from {staged} where {part} = any(%(keys)s)", keys=keys).rowcount
+        return taken, given
+
+    def _names_altering(self, run: Run) -> list[str]:
+        """The triggers and rules that may leave out or change rows."""
+        name = self._relation.table.as_string(None)
+        return [row[0] for row in run(_ALTERING, name=name).fetchall()]
 
     def _insertion(self) -> str:
         """The statement that moves rows. As COPY does, it takes values of columns that the table
@@ -348,3 +421,7 @@ class PostgresTarget:
             raise RetryLater(f"PostgreSQL ({shown(self._dsn)}): {error}") from error
         except psycopg.Error as error:
             raise RowsRefused(self._relation.name, where, str(error)) from error
+
+
+def _named(columns: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))

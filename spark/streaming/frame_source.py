@@ -37,7 +37,7 @@ class FrameReader(datasource.DataSourceReader):
         SourceFailed, and what looking at the files raises.
         """
         with told_at_this_door():
-            splits = self._options.planned(self._columns)
+            splits = self._options.planned(self._columns, is_inferred=self._is_inferred)
         tasks = min(len(splits), self._options.partitions or len(splits))
         shares = (splits[task::tasks] for task in range(tasks))
         return [SplitsPartition([(split, None) for split in share], FRAMES) for share in shares]

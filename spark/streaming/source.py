@@ -180,7 +180,9 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         return self._planning
 
     def _enumerator(self, begun: tuple[int, Any] | None) -> BatchEnumerator:
-        source = self._options.enumerated(self._stream, self._columns)
+        source = self._options.enumerated(
+            self._stream, self._columns, is_inferred=self._is_inferred
+        )
         pruning = self._options.pruning(source)
         enumerator = BatchEnumerator(source, begun, self._is_full, pruning)
         enumerator.looks = self._looks_again

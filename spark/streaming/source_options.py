@@ -111,11 +111,15 @@ class SourceOptions:
         """Whether the source is a class of the user's, and not files."""
         return bool(_NAMED.fullmatch(self.place))
 
-    def enumerated(self, stream: str, columns: pa.Schema | None = None) -> Source:
+    def enumerated(
+        self, stream: str, columns: pa.Schema | None = None, *, is_inferred: bool = False
+    ) -> Source:
         """The source as the process beside the driver needs it, whose files have these columns;
-        none to infer them. Raises OptionsWrong.
+        none to infer them. `is_inferred`: as for `read`. Raises OptionsWrong.
         """
-        return self._named() if self.is_named else self._enumerated(stream, columns)
+        if self.is_named:
+            return self._named()
+        return self._enumerated(stream, columns, leaves_out_others=not is_inferred)
 
     def pruning(
         self, source: Source
@@ -137,14 +141,18 @@ class SourceOptions:
 
         return LeftSegments(self._segments(stream), self._enumerated(stream, None))
 
-    def planned(self, columns: pa.Schema) -> list[SourceSplit]:
-        """The splits of the files that are there, as these columns. Raises what a look raises."""
+    def planned(self, columns: pa.Schema, *, is_inferred: bool = False) -> list[SourceSplit]:
+        """The splits of the files that are there, as these columns. `is_inferred`: as for `read`.
+        Raises what a look raises.
+        """
         from epochgate.spark.ingest.file_source import to_source_split
 
         left = BadFilesOfStream(self.state, FRAMES)
         if self.state:
             left.begin()
-        enumeration = self._enumeration(None, columns, follow=False)
+        enumeration = self._enumeration(
+            None, columns, leaves_out_others=not is_inferred, follow=False
+        )
         splits = enumeration.discover()
         for skipped in enumeration.skipped:
             left.note(skipped)
@@ -222,21 +230,31 @@ class SourceOptions:
             )
         return made
 
-    def _enumerated(self, stream: str, columns: pa.Schema | None) -> Source:
+    def _enumerated(
+        self, stream: str, columns: pa.Schema | None, *, leaves_out_others: bool = False
+    ) -> Source:
         from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook
 
         segments = self._segments(stream)
-        first = FirstLook(0, self._enumeration(segments, columns))
+
+        def fresh() -> FileEnumeration:
+            return self._enumeration(segments, columns, leaves_out_others=leaves_out_others)
+
         return EnumeratedFileSource(
-            lambda: self._enumeration(segments, columns),
-            first,
+            fresh,
+            FirstLook(0, fresh()),
             segments,
             follow_every_s=0.0,
             on_skipped=BadFilesOfStream(self.state, stream).note,
         )
 
     def _enumeration(
-        self, segments: KnownSegments | None, columns: pa.Schema | None, *, follow: bool = True
+        self,
+        segments: KnownSegments | None,
+        columns: pa.Schema | None,
+        *,
+        leaves_out_others: bool = False,
+        follow: bool = True,
     ) -> FileEnumeration:
         from epochgate.spark.files import FileEnumeration
 
@@ -246,7 +264,7 @@ class SourceOptions:
             dialect=self.dialect,
             encoding=self.encoding,
             schema=columns,
-            leaves_out_others=columns is not None,
+            leaves_out_others=leaves_out_others,
             follow=follow,
             on_bad_file=self.on_bad_file,
             on_changed_file=self.on_changed_file,

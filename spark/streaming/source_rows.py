@@ -87,9 +87,13 @@ def is_inferred(schema: StructType) -> bool:
 
 
 def columns_of(schema: StructType) -> pa.Schema:
-    """The types of Arrow in which Spark takes the columns; moments in UTC."""
+    """The types of Arrow in which Spark takes the columns; moments in UTC. Raises OptionsWrong for
+    two columns of one name.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    if twice := next((one for one in schema.names if schema.names.count(one) > 1), None):
+        raise OptionsWrong(f".schema(...) has two columns of the name {twice!r}; name each once")
     return to_arrow_schema(schema, timezone="UTC")
 
 

@@ -17,7 +17,8 @@ from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.spark.files.evolution import can_hold
 from epochgate.spark.parquet_sink.staging import StagingWriter
 from epochgate.spark.tables.staged import WORKING
-from epochgate.spark.tables.types import TableTypes, bare, conformed
+from epochgate.spark.tables.types import bare, conformed
+from epochgate.spark.values.formats import TableTypes
 
 
 class TableSinkWriter(SinkWriter):

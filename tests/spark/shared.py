@@ -36,6 +36,8 @@ SESSIONS = {
     "tests/spark/streaming/test_pruned_source.py": "local[2]",
     "tests/spark/streaming/test_source.py": "local[2]",
     "tests/spark/streaming/test_three_runtimes.py": "local[2]",
+    "tests/spark/values/test_on_spark.py": "local[2]",
+    "tests/spark/values/test_readable.py": "local[2]",
     "tests/spark/test_back_pressure.py": "local[2]",
     "tests/spark/test_batch_snapshot_job.py": "local[2]",
     "tests/spark/test_collect_and_filtering.py": "local[2]",

@@ -63,9 +63,9 @@ class PostgresBatches(BatchTarget):
         """Move the rows, in the transaction of the ledger."""
         target = self._target(staged.query, staged.run)
         target.claim(own or None)
-        target.commit(
-            staged.checkpoint, [Part.from_list(one) for one in plain(staged.committables)]
-        )
+        parts = [Part.from_list(one) for one in plain(staged.committables)]
+        target.require_accepted(parts)
+        target.commit(staged.checkpoint, parts)
         return True
 
     def commit_write(self, staged: Staged, *, replaces: bool) -> None:

@@ -2,8 +2,8 @@
 
 `answers.jsonl` has a line for each file: how it is read, the types, the rows (each value as Python
 prints it, null where there is none), and the rows that are rejected (line, column, a part of the
-reason); or a part of the reason why the file is refused. The files of `csv` were written for this
-corpus, those of `public` come from others, as `public/LICENCES.md` says.
+reason); or a part of the reason why the file is refused. The files of `csv` and `json` were written
+for this corpus, those of `public` come from others, as `public/LICENCES.md` says.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def answers_in(folder: str) -> list[Answer]:
 EVERY = [answer for folder in ANSWER_LISTS for answer in answers_in(folder)]
 ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".csv")]
 """Those to CSV files."""
+JSON_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".jsonl")]
+"""Those to files of JSON lines."""
 TEXT_ANSWERS = [answer for answer in EVERY if not answer["file"].endswith(".parquet")]
 PARQUET_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".parquet")]
 """Those to Parquet files that are stored; the others are in `parquet_files`."""

@@ -77,7 +77,7 @@ class Reading:
     def struct(self, columns: Callable[[], pa.Schema]) -> t.StructType:
         """The types with which Spark would make a reader."""
         if self.schema is not None:
-            plainly = [pa.field(one.name, plain(one.type)) for one in self.schema]
+            plainly = [one.with_type(plain(one.type)) for one in self.schema]
             return from_arrow_schema(pa.schema(plainly))
         return t.StructType.fromJson(inferred(columns()).jsonValue())
 

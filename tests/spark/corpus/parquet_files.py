@@ -48,6 +48,9 @@ def nines(precision: int, scale: int) -> tuple[Decimal, Decimal, Decimal]:
     )  # type: ignore[return-value]
 
 
+NO_TYPE = "has no type for column"
+
+
 @dataclass(frozen=True)
 class Written:
     """One file: the table, how it is written and damaged; a part of the reason if it is refused.
@@ -160,20 +163,30 @@ PARQUET: dict[str, Written] = {
     "timestamps_of_seconds": Written(of(S, *FAR), read_as=pa.schema([("x", MS)])),
     "timestamps_of_milliseconds": Written(of(MS, *FAR)),
     "timestamps_of_microseconds": Written(of(US, *FAR)),
-    "timestamps_of_nanoseconds": Written(of(NS, *IN_NANOSECONDS)),
+    "timestamps_of_nanoseconds": Written(
+        of(NS, *IN_NANOSECONDS), refused_by_target="would lose data"
+    ),
     "moments_of_milliseconds": Written(of(pa.timestamp("ms", "UTC"), *FAR)),
     "moments_of_microseconds": Written(of(pa.timestamp("us", "UTC"), *FAR)),
-    "moments_of_nanoseconds": Written(of(pa.timestamp("ns", "UTC"), *IN_NANOSECONDS)),
+    "moments_of_nanoseconds": Written(
+        of(pa.timestamp("ns", "UTC"), *IN_NANOSECONDS), refused_by_target="would lose data"
+    ),
     "moments_of_a_zone": Written(
         of(pa.timestamp("us", "Europe/Berlin"), 1711846799000000, 1711846800000000, None)
     ),
     "moments_of_an_offset": Written(of(pa.timestamp("us", "+05:30"), 0, 1704164645123456)),
-    "clocks_of_milliseconds": Written(of(pa.time32("ms"), 0, 86_399_999, None)),
-    "clocks_of_microseconds": Written(of(pa.time64("us"), 0, 86_399_999_999, None)),
-    "clocks_of_nanoseconds": Written(of(pa.time64("ns"), 0, 86_399_999_999_999, None)),
+    "clocks_of_milliseconds": Written(
+        of(pa.time32("ms"), 0, 86_399_999, None), refused_by_target=NO_TYPE
+    ),
+    "clocks_of_microseconds": Written(
+        of(pa.time64("us"), 0, 86_399_999_999, None), refused_by_target=NO_TYPE
+    ),
+    "clocks_of_nanoseconds": Written(
+        of(pa.time64("ns"), 0, 86_399_999_999_999, None), refused_by_target=NO_TYPE
+    ),
     "days": Written(of(pa.date32(), dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1582, 10, 9))),
     "days_after_9999": Written(of(pa.date32(), 2_932_897, 3_000_000)),
-    "durations": Written(of(pa.duration("us"), 0, -1, 10**12)),
+    "durations": Written(of(pa.duration("us"), 0, -1, 10**12), refused_by_target=NO_TYPE),
     # Numbers
     "decimals_of_32_bits": Written(
         of(pa.decimal128(9, 2), *nines(9, 2)), written={"store_decimal_as_integer": True}
@@ -184,7 +197,7 @@ PARQUET: dict[str, Written] = {
     "decimals_of_9": Written(of(pa.decimal128(9, 9), *nines(9, 9))),
     "decimals_of_38": Written(of(pa.decimal128(38, 10), *nines(38, 10))),
     "decimals_all_behind": Written(of(pa.decimal128(38, 38), *nines(38, 38))),
-    "decimals_of_76": Written(of(pa.decimal256(76, 5), *nines(76, 5))),
+    "decimals_of_76": Written(of(pa.decimal256(76, 5), *nines(76, 5)), refused_by_target=NO_TYPE),
     "integers_signed": Written(
         pa.table(
             {
@@ -245,7 +258,7 @@ PARQUET: dict[str, Written] = {
     ),
     "lists_large": Written(of(pa.large_list(pa.int64()), [1, None], [], None)),
     "lists_of_one_length": Written(of(pa.list_(pa.int64(), 2), [1, 2], [None, 3])),
-    "lists_viewed": Written(of(pa.list_view(pa.int64()), [1, None], [])),
+    "lists_viewed": Written(of(pa.list_view(pa.int64()), [1, None], []), refused_by_target=NO_TYPE),
     "maps": Written(of(TEXT_MAP, [("a", 1), ("b", None)], [], None, [("", 0)])),
     "maps_with_a_key_twice": Written(of(TEXT_MAP, [("a", 1), ("a", 2)])),
     "maps_in_lists": Written(of(LIST_OF_MAPS, [[("a", 1)], [], None], [], None)),

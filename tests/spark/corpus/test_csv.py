@@ -9,6 +9,7 @@ import pytest
 
 from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
+from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.dialect import Dialect
 from tests.spark.corpus.answers import ANSWER_LISTS, ANSWERS, CORPUS, EVERY, copy_of, printed
 
@@ -21,9 +22,11 @@ def read(source: Path, target: int, block_bytes: list[int], **options: Any) -> l
     given = dict(options)
     encoding = given.pop("encoding", "utf-8")
     null = given.pop("null", None)
+    schema = given.pop("schema", None)
     dialect = Dialect(**given, null=None if null is None else tuple(null))
     enumeration = FileEnumeration(
         source,
+        schema=None if schema is None else parse_schema(schema),
         dialect=dialect,
         encoding=encoding,
         on_bad_row="reject",
@@ -55,6 +58,11 @@ def read(source: Path, target: int, block_bytes: list[int], **options: Any) -> l
 def test_a_file_has_one_answer_at_every_block_size(
     tmp_path: Path, answer: dict[str, Any], target: int
 ) -> None:
+    require_answer(tmp_path, answer, target)
+
+
+def require_answer(tmp_path: Path, answer: dict[str, Any], target: int) -> None:
+    """Read the file of an answer in blocks of each size, and splits of a target of bytes."""
     source = copy_of(answer, tmp_path)
     options, size = answer.get("options", {}), source.stat().st_size
     sizes = [*range(1, min(size, EACH_SIZE_TO) + 1), size, 1 << 20]
@@ -78,9 +86,15 @@ def test_a_file_has_one_answer_at_every_block_size(
 def test_the_answers_are_those_of_the_files() -> None:
     names = [f"{answer['folder']}/{answer['file']}" for answer in EVERY]
     stored = [
-        str(path.relative_to(CORPUS).with_suffix(".csv" if path.suffix == ".bin" else path.suffix))
+        str(path.relative_to(CORPUS).with_suffix(_ending(path)))
         for folder in ANSWER_LISTS
         for path in (CORPUS / folder).rglob("*.*")
-        if path.suffix not in (".jsonl", ".md")
+        if path.name != "answers.jsonl" and path.suffix != ".md"
     ]
     assert sorted(names) == sorted(stored)
+
+
+def _ending(path: Path) -> str:
+    if path.suffix != ".bin":
+        return path.suffix
+    return ".jsonl" if path.parent.name == "json" else ".csv"

@@ -8,10 +8,11 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource", reason="Spark 3.5 has no data sources in Python")
 
+from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.streaming.source import HAS_LIMITS
 from tests.spark.corpus.answers import PARQUET_ANSWERS, TEXT_ANSWERS, Answer, copy_of
 from tests.spark.corpus.doors import DOORS, REFUSALS, Reading
-from tests.spark.corpus.parquet_files import PARQUET, write
+from tests.spark.corpus.parquet_files import NO_TYPE, PARQUET, write
 from tests.spark.corpus.test_parquet import read
 from tests.spark.values.cells import of_table
 
@@ -26,7 +27,9 @@ def laid(answer: Answer, place: Path) -> Reading:
     """The file of an answer in a source of its own."""
     (place / "in").mkdir()
     copy_of(answer, place / "in")
-    return Reading(place, options=answer.get("options", {}))
+    options = dict(answer.get("options", {}))
+    schema = options.pop("schema", None)
+    return Reading(place, None if schema is None else parse_schema(schema), options)
 
 
 def refused_for(answer: Answer) -> str | None:
@@ -37,6 +40,9 @@ def refused_for(answer: Answer) -> str | None:
 def suits(answer: Answer, door: str) -> bool:
     """Whether the door has the options, and can tell columns."""
     has_options = len(answer.get("options", {}).get("null", [])) < 2
+    if "field that the schema lacks" in (refused_for(answer) or ""):
+        # A schema that Spark is given chooses columns.
+        has_options = False
     return door in ("ingest", "pipeline") or (has_options and answer.get("types", ()) is not None)
 
 
@@ -55,7 +61,8 @@ def test_a_text_file_is_the_same_at_every_door(tmp_path: Path, answer: Answer, d
     files = reading.enumeration()
     files.discover()
     schema = None if files.layout is None else files.layout.output_schema
-    expected = of_table(read(reading.source, dialect=reading.dialect, encoding=reading.encoding))
+    given = {"dialect": reading.dialect, "encoding": reading.encoding, "schema": reading.schema}
+    expected = of_table(read(reading.source, **given))
     assert DOORS[door](Reading(tmp_path, schema, reading.options)) == expected
 
 
@@ -106,4 +113,4 @@ def test_a_parquet_file_of_others_is_the_same_at_every_door(
         return
     with pytest.raises(REFUSALS) as caught:
         DOORS[door](reading)
-    assert answer["refused"] in str(caught.value)
+    assert any(told in str(caught.value) for told in (answer["refused"], NO_TYPE))

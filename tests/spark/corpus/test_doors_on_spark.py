@@ -27,7 +27,7 @@ from epochgate.spark.streaming.source import HAS_LIMITS
 from tests.spark.corpus.answers import TEXT_ANSWERS, copy_of
 from tests.spark.corpus.doors import Files, Reading, packed, unpacked
 from tests.spark.corpus.parquet_files import PARQUET, write
-from tests.spark.corpus.test_doors import NOT_OF_SPARK, refused_for, suits
+from tests.spark.corpus.test_doors import NOT_OF_SPARK, laid, refused_for, suits
 from tests.spark.corpus.test_parquet import read
 from tests.spark.shared import session_of
 from tests.spark.values.cells import Rows, of_table
@@ -76,15 +76,13 @@ def batches(place: Path) -> list[Batch]:
     for number, answer in enumerate(TEXT_ANSWERS):
         if refused_for(answer) is None and answer.get("types") and suits(answer, "frame"):
             folder = place / f"{number}"
-            (folder / "in").mkdir(parents=True)
-            reading = Reading(folder, options=answer.get("options", {}))
-            copy_of(answer, reading.source)
-            names = read(
-                reading.source, dialect=reading.dialect, encoding=reading.encoding
-            ).column_names
+            folder.mkdir(parents=True)
+            reading = laid(answer, folder)
+            given = {"dialect": reading.dialect, "encoding": reading.encoding}
+            names = read(reading.source, schema=reading.schema, **given).column_names
             as_text = pa.schema([pa.field(name, pa.string()) for name in names])
             kind = Path(answer["file"]).suffix
-            add(kind, as_text, answer.get("options", {}), partial(copy_of, answer))
+            add(kind, as_text, dict(reading.options), partial(copy_of, answer))
     for key, one in PARQUET.items():
         if not one.refused + one.refused_by_target and key not in NOT_ON_SPARK and one.table.schema:
             add(".parquet", one.table.schema, {}, partial(write, key))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from epochgate.spark.iceberg_sink.types import ICEBERG
-from epochgate.spark.tables.errors import TypeNotInTable
 from epochgate.spark.tables.types import conformed
+from epochgate.spark.values.errors import TypeNotInTable
+from epochgate.spark.values.formats import ICEBERG
 from tests.spark.tables.test_delta_types import VALUES
 from tests.spark.tables.test_iceberg_target import claimed, library, stage
 

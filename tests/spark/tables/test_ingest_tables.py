@@ -43,6 +43,27 @@ def test_all_rows_arrive_in_a_delta_table_and_a_second_run_adds_the_new_ones(
     assert rows(tmp_path / "out") == expected
 
 
+@pytest.mark.parametrize("name", ["two words", "a#b", "a?b", "a+b", "100%", "a%zz", "caf\u00e9"])
+def test_the_path_of_a_delta_table_may_have_odd_characters(tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    place.mkdir()
+    expected = write_source(place)
+    simulated = SimulatedIngest(delta_options(place))
+    simulated.run()
+    assert simulated.leave().state == "finished"
+    found = pytest.importorskip("deltalake").DeltaTable(place / "out").to_pyarrow_table()
+    assert sorted(found["x"].to_pylist()) == expected
+
+
+def test_a_path_that_the_delta_library_takes_for_another_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "a%20b"
+    place.mkdir()
+    write_source(place)
+    with pytest.raises(UsageError, match=r"reads '%20' in a path as ' '.* Give a directory"):
+        SimulatedIngest(delta_options(place))
+    assert not (place / "out").exists()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_arrive_once_although_processes_die(tmp_path: Path, seed: int) -> None:
     expected = write_source(tmp_path)

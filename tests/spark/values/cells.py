@@ -87,7 +87,8 @@ def of_table(table: pa.Table | pa.RecordBatch) -> Rows:
 
 def of_row(named: Any) -> Row:
     """The cells of one row by name, without those that are null."""
-    return tuple(sorted((name, cell) for name, cell in named if cell is not None))
+    cells = ((name, cell) for name, cell in named if cell is not None)
+    return tuple(sorted(cells, key=repr))
 
 
 VALUES: Mapping[type, Callable[[Any], Cell]] = {

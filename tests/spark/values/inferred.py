@@ -27,6 +27,7 @@ STYLES: dict[str, st.SearchStrategy[str]] = {
     "large": st.integers(-(10**40), 10**40).map(str),
     "padded": st.integers(0, 99_999).map(_padded),
     "fraction": decimals(9, 2).map(lambda number: f"{number:f}"),
+    "long fraction": decimals(20, 3).map(lambda number: f"{number:f}"),
     "double": st.floats(allow_nan=False, allow_infinity=False).map(repr),
     "digits": st.from_regex(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", fullmatch=True),
     "truth": st.sampled_from(("true", "false")),

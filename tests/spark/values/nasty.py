@@ -68,6 +68,21 @@ NAMES = (
     "n\u00b0",
     "1st",
 )
+CLOCK_CHANGES = (
+    1_710_053_999,
+    1_710_054_000,
+    1_710_037_800,
+    1_711_846_800,
+    1_711_852_200,
+    1_729_992_600,
+    1_729_996_200,
+    1_730_611_800,
+    1_730_597_400,
+)
+"""Seconds since 1970 around the hours that clocks leave out or repeat in 2024, in New York and in
+Berlin, as moments and as what the clocks say: 02:30 on March 10, 02:30 on March 31, and 02:30 and
+01:30 on October 27 and November 3.
+"""
 YEAR_1, YEAR_9999 = -62_135_596_800, 253_402_300_799
 """The first and the last second of the calendar of Python and SQL, since 1970."""
 
@@ -91,11 +106,16 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
 
 def moments() -> st.SearchStrategy[int]:
     """Microseconds since 1970, in the years 1 to 9999."""
-    edges = (0, -1, 1, YEAR_1 * 10**6, YEAR_9999 * 10**6 + 999_999, 1_711_846_800_000_000)
-    return st.sampled_from(edges) | st.integers(YEAR_1 * 10**6, YEAR_9999 * 10**6)
+    edges = (0, -1, 1, YEAR_1 * 10**6, YEAR_9999 * 10**6 + 999_999)
+    at_changes = st.sampled_from(CLOCK_CHANGES).map(lambda seconds: seconds * 10**6)
+    return st.sampled_from(edges) | at_changes | st.integers(YEAR_1 * 10**6, YEAR_9999 * 10**6)
 
 
-texts = st.sampled_from(TEXTS) | st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=8)
+texts = (
+    st.just("")
+    | st.sampled_from(TEXTS)
+    | st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=8)
+)
 SIMPLE: Mapping[pa.DataType, st.SearchStrategy[Any]] = {
     pa.bool_(): st.booleans(),
     pa.int8(): integers(-(2**7), 2**7 - 1),
@@ -120,6 +140,15 @@ SIMPLE: Mapping[pa.DataType, st.SearchStrategy[Any]] = {
     pa.timestamp("ns"): st.integers(-(2**63) + 1, 2**63 - 1),
     pa.time64("us"): st.integers(0, 86_399_999_999),
 }
+EXOTIC: Mapping[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.large_string(): texts,
+    pa.dictionary(pa.int32(), pa.string()): texts,
+    pa.binary(4): st.binary(min_size=4, max_size=4),
+    pa.time32("ms"): st.integers(0, 86_399_999),
+    pa.timestamp("us", tz="Europe/Berlin"): moments(),
+    pa.timestamp("ms", tz="America/New_York"): moments().map(lambda us: us // 1000),
+}
+"""Types that Parquet files may have besides."""
 SPEAKABLE = tuple(
     kind
     for kind in SIMPLE
@@ -131,6 +160,9 @@ SPEAKABLE = tuple(
     )
 )
 """The types that a schema in Spark's words can name, and a text can hold."""
+
+FIXED = (pa.int8(), pa.int32(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"))
+"""Types whose values all take as many bytes in a Parquet file."""
 
 
 def nested(simple: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
@@ -161,14 +193,19 @@ def present(kind: pa.DataType) -> st.SearchStrategy[Any]:
         )
     if pa.types.is_struct(kind):
         return st.fixed_dictionaries({field.name: values_of(field.type) for field in kind})
-    return SIMPLE[kind]
+    return SIMPLE[kind] if kind in SIMPLE else EXOTIC[kind]
 
 
-def names(count: int) -> st.SearchStrategy[list[str]]:
-    """Names of columns, which differ by more than capitals."""
-    return st.lists(
+@st.composite
+def names(draw: st.DrawFn, count: int) -> list[str]:
+    """Names of columns, two of which are seldom the same, or differ in capitals alone."""
+    apart = st.lists(
         st.sampled_from(NAMES), min_size=count, max_size=count, unique_by=lambda name: name.lower()
     )
+    found = draw(apart)
+    if count > 1 and draw(st.integers(0, 29)) == 0:
+        found[1] = draw(st.sampled_from((found[0], found[0].swapcase())))
+    return found
 
 
 @st.composite
@@ -180,4 +217,4 @@ def tables(draw: st.DrawFn, kinds: st.SearchStrategy[pa.DataType], rows_max: int
         pa.array(draw(st.lists(values_of(kind), min_size=count, max_size=count)), kind)
         for kind in chosen
     ]
-    return pa.table(dict(zip(draw(names(len(chosen))), columns, strict=True)))
+    return pa.Table.from_arrays(columns, names=draw(names(len(chosen))))

@@ -2,65 +2,61 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 
-from epochgate.errors import EpochgateError
 from tests.spark.values import inferred
 from tests.spark.values.cells import Rows, of_table
 from tests.spark.values.sources import Source
-from tests.spark.values.targets import Target
-
-RESTARTS_MAX = 3
+from tests.spark.values.targets import Outcome, Target
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Whether all rows arrived; if not, the reason that was told."""
-
-    refusal: str = ""
-
-    @property
-    def has_arrived(self) -> bool:
-        """Whether nothing was refused."""
-        return not self.refusal
-
-
-def take(source: Source, target: Target, *, is_inferred: bool = False, **options: Any) -> Outcome:
+def take(
+    source: Source,
+    target: Target,
+    *,
+    is_inferred: bool = False,
+    starts_again: bool = False,
+    **options: Any,
+) -> Outcome:
     """Ingest the files; raises AssertionError for a value that is another than it was, and for a
     refusal that names neither a file nor a column, comes after rows that are wrong, or is tried
-    again and again. With `is_inferred` the values are those that were found in texts.
+    again and again. With `is_inferred` the values are those that were found in texts; with
+    `starts_again` a second start follows, which is to change nothing.
     """
     if not is_inferred:
         target.prepare(source.table.schema)
-    outcome = _ingested(source, target, options)
-    found = target.rows()
-    if is_inferred:
-        _compare_texts(source.table, found, is_all=outcome.has_arrived)
-    else:
-        expected = of_table(source.table)
-        is_right = found == expected if outcome.has_arrived else found <= expected
-        assert is_right, told(found - expected, expected - found)
-    named = (*(path.name for path in source.files), *source.table.column_names)
+    outcome = target.ingest(**source.options, **options)
+    _compare(source.table, target.rows(), outcome, is_inferred=is_inferred)
+    names = source.table.column_names
+    named = (
+        *(path.name for path in source.files),
+        *(begin + name for name in names for begin in "'\""),
+        *(f" {name}: " for name in names),
+        str(target.place),
+    )
     assert outcome.has_arrived or any(name in outcome.refusal for name in named), outcome.refusal
+    if starts_again:
+        again = target.ingest(**source.options, **options)
+        assert again.has_arrived == outcome.has_arrived, again.refusal
+        _compare(source.table, target.rows(), outcome, is_inferred=is_inferred)
     return outcome
 
 
-def _ingested(source: Source, target: Target, options: dict[str, Any]) -> Outcome:
-    try:
-        simulated = target.start("one", **source.options, **options)
-    except EpochgateError as error:
-        return Outcome(str(error))
-    simulated.run()
-    result = simulated.leave()
-    if result.state == "finished":
-        return Outcome()
-    restarts = result.report.regional_restarts + result.report.global_restarts
-    assert restarts <= RESTARTS_MAX, f"{restarts} restarts: {result.reason}"
-    return Outcome(result.reason or "it has failed without a reason")
+def _compare(table: pa.Table, found: Rows, outcome: Outcome, *, is_inferred: bool) -> None:
+    if is_inferred:
+        _compare_texts(table, found, is_all=outcome.has_arrived)
+        return
+    expected = of_table(table)
+    is_right = found == expected if outcome.has_arrived else found <= expected
+    assert is_right, told(found - expected, expected - found)
 
 
 def _compare_texts(table: pa.Table, found: Rows, *, is_all: bool) -> None:
@@ -70,6 +66,7 @@ def _compare_texts(table: pa.Table, found: Rows, *, is_all: bool) -> None:
         cells = dict(row)
         number = int(cells[inferred.ROW][1])
         seen[number] += count
+        assert cells.keys() <= rows[number].keys(), cells
         for name, text in rows[number].items():
             assert inferred.may_be(text, cells.get(name)), (name, text, cells.get(name))
     assert max(seen.values(), default=1) == 1, "a row has come twice"
@@ -80,3 +77,12 @@ def told(surplus: Rows, missing: Rows) -> str:
     """The rows that differ."""
     lines = [f"+ {count} {row}" for row, count in surplus.items()]
     return "\n".join([*lines, *(f"- {count} {row}" for row, count in missing.items())])
+
+
+@contextmanager
+def in_zone(zone: str) -> Iterator[None]:
+    """Let the clocks of this process go by a zone."""
+    with mock.patch.dict(os.environ, {"TZ": zone}):
+        time.tzset()
+        yield
+    time.tzset()

@@ -1,0 +1,151 @@
+"""The properties of the round trip: what is done with one random table."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import assume, strategies as st
+
+from tests.spark.values import inferred, nasty
+from tests.spark.values.cells import Rows, of_table
+from tests.spark.values.evolving import parts_of
+from tests.spark.values.sources import FORMATS, Format, Unwritable, write
+from tests.spark.values.tally import Tally
+from tests.spark.values.targets import ZONES, Target
+from tests.spark.values.trip import in_zone, take
+
+FOLDERS = (*["values"] * 6, "values %20", "va\u0301lues +#x & 'more'")
+Place = Callable[[Path], Target]
+Property = Callable[[Place, Callable[[], Path], st.DataObject], None]
+tally = Tally()
+"""The tables of this process."""
+simple = st.sampled_from(list(nasty.SIMPLE))
+flat_tables = nasty.tables(simple)
+of_any_type = simple | st.sampled_from(list(nasty.EXOTIC))
+parquet_tables = nasty.tables(of_any_type | nasty.nested(of_any_type))
+of_spark = st.sampled_from(nasty.SPEAKABLE)
+spark_tables = nasty.tables(of_spark | nasty.nested(of_spark))
+fixed_tables = nasty.tables(st.sampled_from(nasty.FIXED))
+
+
+def is_told_in_text(table: pa.Table) -> bool:
+    """Whether digits can tell all numbers of the table."""
+    return not any(
+        pa.types.is_floating(column.type)
+        and any(one.is_valid and one.as_py() - one.as_py() != 0 for one in column)
+        for column in table.columns
+    )
+
+
+text_tables = nasty.tables(of_spark | st.just(pa.string())).filter(is_told_in_text)
+
+
+def parquet_files(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
+    """Parquet files arrive as they were."""
+    target = placed(place, folder(), data)
+    tables = parquet_tables if target.takes_nested else flat_tables
+    if target.lacks_types and data.draw(st.integers(0, 3)):
+        tables = spark_tables
+    table = data.draw(tables)
+    trip(target, table, data.draw(st.sampled_from(["parquet", "parquet by DuckDB"])), data)
+
+
+def declared_texts(
+    place: Place,
+    folder: Callable[[], Path],
+    data: st.DataObject,
+    forms: tuple[Format, ...] = ("csv", "jsonl"),
+) -> None:
+    """Texts of declared types arrive as they were."""
+    target, table = placed(place, folder(), data), data.draw(text_tables)
+    trip(target, table, data.draw(st.sampled_from(forms)), data, schema=table.schema)
+
+
+def inferred_texts(
+    place: Place,
+    folder: Callable[[], Path],
+    data: st.DataObject,
+    forms: tuple[Format, ...] = ("csv", "jsonl"),
+) -> None:
+    """Texts of which no type was said arrive as they were."""
+    target, table = placed(place, folder(), data), data.draw(inferred.tables())
+    trip(target, table, data.draw(st.sampled_from(forms)), data, is_inferred=True)
+
+
+def corrected_files(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
+    """A file that comes again with other rows is never taken for what it was."""
+    target, first = placed(place, folder(), data), data.draw(fixed_tables.filter(is_told_in_text))
+    columns = [
+        pa.array(data.draw(st.lists(nasty.present(one.type), min_size=n, max_size=n)), one.type)
+        for n in (first.num_rows,)
+        for one in first.schema
+    ]
+    then = pa.Table.from_arrays(columns, schema=first.schema)
+    assume(is_told_in_text(then))
+    assume(len(set(map(str.lower, first.column_names))) == first.num_columns)
+    kind: Format = data.draw(st.sampled_from(FORMATS))
+    seed, options = data.draw(st.integers(0, 9999)), {}
+    if kind in ("csv", "jsonl"):
+        options = {"schema": first.schema}
+    try:
+        sources = [
+            write(target.place / name, table, [table], kind, random.Random(seed))
+            for name, table in (("in", first), ("then", then))
+        ]
+    except Unwritable:
+        assume(False)
+    (file,), (corrected,) = (source.files for source in sources)
+    assume(file.name == corrected.name and file.read_bytes() != corrected.read_bytes())
+    options |= sources[0].options
+    assume(target.ingest(**options).has_arrived)
+    os.replace(corrected, file)
+    assert file.name in target.ingest(**options).refusal, "a corrected file was not noticed"
+    assert target.rows() == of_table(first)
+    outcome = target.ingest(**options, on_changed_file="new")
+    assert outcome.has_arrived or file.name in outcome.refusal, outcome.refusal
+    assert target.rows() == of_table(first) + (of_table(then) if outcome.has_arrived else Rows())
+
+
+def placed(place: Place, top: Path, data: st.DataObject) -> Target:
+    """A target, where a folder may have an odd name."""
+    target = place(top)
+    if target.takes_odd_paths:
+        target.place = top / data.draw(st.sampled_from(FOLDERS))
+        target.place.mkdir()
+    return target
+
+
+def trip(
+    target: Target, table: pa.Table, kind: Format, data: st.DataObject, **options: Any
+) -> None:
+    """Take one table on its way."""
+    chance, schema = random.Random(data.draw(st.integers(0, 9999))), options.get("schema")
+    assume(target.makes_itself or len(set(map(str.lower, table.column_names))) == table.num_columns)
+    evolution = data.draw(st.sampled_from(target.evolutions if schema is None else ("none",)))
+    is_inferred = "is_inferred" in options
+    whole, parts = parts_of(
+        table,
+        data.draw(st.integers(1, 3)),
+        chance,
+        may_lack=evolution != "none" or chance.random() < 0.15,
+        evolution="none" if is_inferred and evolution == "widen" else evolution,
+        kept=(inferred.ROW,) if is_inferred else (),
+    )
+    needs_header = is_inferred or any(part.num_columns < whole.num_columns for part in parts)
+    try:
+        source = write(target.place / "in", whole, parts, kind, chance, needs_header=needs_header)
+    except Unwritable:
+        assume(False)
+    source.options |= {
+        "schema_evolution": evolution,
+        "batch_rows": chance.choice([1, 100]),
+        "split_bytes_target": chance.choice([64, 1 << 20, 1 << 20, 1 << 20]),
+    }
+    with in_zone(chance.choice(ZONES)):
+        outcome = take(source, target, starts_again=chance.random() < 0.1, **options)
+    tally.add(type(target).__name__, kind, whole, outcome)
