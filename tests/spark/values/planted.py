@@ -81,6 +81,7 @@ def _of(module: str, *changes: tuple[str, str, str]) -> tuple[Change, ...]:
 
 declared_csv = partial(properties.declared_texts, forms=("csv",))
 inferred_csv = partial(properties.inferred_texts, forms=("csv",))
+inferred_jsonl = partial(properties.inferred_texts, forms=("jsonl",))
 FAULTS = (
     Fault(
         "a column that is there twice is null",
@@ -148,6 +149,20 @@ FAULTS = (
             ("_is_double", "not is_long or _are_digits_kept(texts, values)", "True"),
         ),
         inferred_csv,
+    ),
+    Fault(
+        "digits of JSON numbers are lost",
+        _of(
+            f"{FILES}.json_lines",
+            ("infer_json", "are_digits_kept(sample, look, _floats(table))", "True"),
+            ("JsonLines.parse", "not are_digits_kept(text, look, _floats(table))", "False"),
+        ),
+        inferred_jsonl,
+    ),
+    Fault(
+        "JSON strings that look like times become some",
+        _of(f"{FILES}.json_lines", ("infer_json", "_as_texts(table.schema)", "table.schema")),
+        inferred_jsonl,
     ),
     Fault(
         "escapes stay in texts",
