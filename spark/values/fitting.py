@@ -235,6 +235,8 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
     if pa.types.is_float16(kind):
         # Arrow compares no numbers of this type.
         return _is_same(one.cast(pa.float32()), other.cast(pa.float32()))
+    if pa.types.is_float16(kind):
+        return _is_same(one.cast(pa.float32()), other.cast(pa.float32()))
     if pa.types.is_floating(kind):
         differing = pc.and_not(pc.not_equal(one, other), pc.and_(pc.is_nan(one), pc.is_nan(other)))
         return not pc.any(differing).as_py()

@@ -122,6 +122,12 @@ def test_a_value_that_would_change_in_the_column_of_a_table_is_refused(
         (1.005, pa.float64(), pa.decimal128(10, 3)),
         (12, pa.int64(), pa.decimal128(5, 2)),
         (float("nan"), pa.float16(), pa.float32()),
+        ([0.5, float("nan")], pa.list_(pa.float16()), pa.list_(pa.float32())),
+        (
+            [("a", float("nan"))],
+            pa.map_(pa.string(), pa.float64()),
+            pa.map_(pa.string(), pa.float32()),
+        ),
         (date(2024, 2, 29), pa.date32(), pa.timestamp("us")),
         ([0.5, None], pa.list_(pa.float64()), pa.list_(pa.float32())),
     ],
