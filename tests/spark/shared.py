@@ -16,6 +16,7 @@ SESSIONS = {
     "tests/integration/test_on_spark.py": "local-cluster[2,2,1024]",
     "tests/spark/ingest/test_killed_processes.py": "local-cluster[2,2,1024]",
     "tests/spark/corpus/test_doors_on_spark.py": "local[2]",
+    "tests/spark/corpus/test_landing_zone.py": "local[2]",
     "tests/spark/ingest/test_landing_zone.py": "local[2]",
     "tests/spark/tables/test_ingest_iceberg.py": "local[2]",
     "tests/spark/tables/test_ingest_tables.py": "local[2]",

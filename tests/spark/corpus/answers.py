@@ -36,12 +36,15 @@ PARQUET_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".parqu
 """Those to Parquet files that are stored; the others are in `parquet_files`."""
 
 
+def stored(answer: Answer) -> Path:
+    """Where the file of an answer lies; one that is not UTF-8 ends in `.bin`."""
+    path: Path = CORPUS / answer["folder"] / answer["file"]
+    return path if path.exists() else path.with_suffix(".bin")
+
+
 def copy_of(answer: Answer, folder: Path) -> Path:
-    """The file of an answer, by its name in the folder; one that is not UTF-8 ends in `.bin`."""
-    stored: Path = CORPUS / answer["folder"] / answer["file"]
-    copy = folder / stored.name
-    shutil.copy(stored if stored.exists() else stored.with_suffix(".bin"), copy)
-    return copy
+    """The file of an answer, by its name in the folder."""
+    return Path(shutil.copy(stored(answer), folder / Path(answer["file"]).name))
 
 
 def printed(batch: pa.RecordBatch | pa.Table) -> list[list[str | None]]:

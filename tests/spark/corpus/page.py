@@ -36,7 +36,7 @@ SHOWN_MAX = 60
 HEADER = ("file", "what stands there", "epochgate", "Spark", "DuckDB", "why")
 SAME, TOO, REFUSES = "the same", "refuses it, too", "refuses"
 Found = dict[str, dict[str, str]]
-PRINTED = "a text is a value only if the value, printed, is the text again"
+PRINTED = "prints otherwise"
 WHY: Mapping[str, str] = {
     "text to number": PRINTED,
     "text to truth": PRINTED,

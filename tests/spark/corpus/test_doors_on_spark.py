@@ -38,6 +38,9 @@ if not HAS_LIMITS:
         "Spark before 4.2 does not tell a source in Python where it goes on",
         allow_module_level=True,
     )
+CLOCKS = ("clocks_of_milliseconds", "clocks_of_microseconds", "clocks_of_nanoseconds")
+NOT_ON_SPARK = {*NOT_OF_SPARK, *CLOCKS}
+"""Also those of a type that Spark 4.3 has, and refuses."""
 IN_MAKE_TEST = 2
 """How many batches `make test` reads."""
 FILE = "of_file"
@@ -81,7 +84,7 @@ def batches(place: Path) -> list[Batch]:
             kind = Path(answer["file"]).suffix
             add(kind, as_text, dict(reading.options), partial(copy_of, answer))
     for key, one in PARQUET.items():
-        if not one.refused + one.refused_by_target and key not in NOT_OF_SPARK and one.table.schema:
+        if not one.refused + one.refused_by_target and key not in NOT_ON_SPARK and one.table.schema:
             add(".parquet", one.table.schema, {}, partial(write, key))
     return sorted(found.values(), key=lambda batch: -len(batch.files))
 
