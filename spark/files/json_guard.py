@@ -204,7 +204,7 @@ def _are_printed_again(data: bytes, text: Any, has_whole: bool) -> bool:
 
 
 def _may_have_runs(text: Any) -> bool:
-    """Whether there may be a run of digits that is long enough to be a long number."""
+    """Whether a long number may be among the digits."""
     words = _are_digits(text)[: len(text) // 8 * 8].view(np.uint64)
     full = np.flatnonzero(words == _FULL)
     if not full.size:
@@ -222,6 +222,7 @@ def _are_digits(text: Any) -> Any:
 def _texts_at(text: Any, starts: Any, ends: Any) -> pa.StringArray:
     lengths = ends - starts
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    places = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+    places = np.repeat((starts - offsets[:-1]).astype(np.int32), lengths)
+    places += np.arange(len(places), dtype=np.int32)
     kept = pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text[places])
     return pa.StringArray.from_buffers(len(starts), *kept)

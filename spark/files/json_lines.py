@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from epochgate.spark.files.json_guard import BLANK, Look, are_digits_kept, look_at
-from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, with_others
+from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, widened, with_others
 from epochgate.spark.files.json_values import RecordReader, whole_record
 from epochgate.spark.files.records import BYTE_ORDER_MARK
 from epochgate.spark.files.rejected import MISSING, ValueInvalid
@@ -154,8 +154,9 @@ class JsonLines:
     def _with_times(self, table: pa.Table) -> pa.Table:
         for place, field in enumerate(self._columns):
             if self._texts.field(place).type != field.type:
+                found = table.column(place).combine_chunks()
                 try:
-                    column = _converted(table.column(place).combine_chunks(), field.type)
+                    column = _converted(found, widened(field.type, found.type))
                 except pa.ArrowInvalid as error:
                     raise LinesUnsure from error
                 table = table.set_column(place, field.name, column)

@@ -114,7 +114,7 @@ def verdict(found: pa.DataType, kind: ColumnType) -> Verdict:
     """
     if why_never(found, kind):
         return "refused"
-    is_any = kind.base == "numeric" and kind.held is None and not is_of((is_number[1],), found)
+    is_any = kind.base == "numeric" and kind.held is None and not pa.types.is_floating(found)
     return "exact" if is_any or _holds_all(found, kind) else "by value"
 
 

@@ -15,6 +15,9 @@ from tests.spark.corpus.answers import ANSWER_LISTS, ANSWERS, CORPUS, EVERY, cop
 
 EACH_SIZE_TO = 60
 """A longer file is read in blocks of 1 to 60 bytes, and as a whole."""
+SPLITS_MAX = 20
+EACH_OF_SPLITS = 7
+"""Of a file that is cut into splits, each seventh size of blocks is tried."""
 
 
 def read(source: Path, target: int, block_bytes: list[int], **options: Any) -> list[Any]:
@@ -66,6 +69,8 @@ def require_answer(tmp_path: Path, answer: dict[str, Any], target: int) -> None:
     source = copy_of(answer, tmp_path)
     options, size = answer.get("options", {}), source.stat().st_size
     sizes = [*range(1, min(size, EACH_SIZE_TO) + 1), size, 1 << 20]
+    if target < size:
+        target, sizes = max(target, size // SPLITS_MAX), [*sizes[::EACH_OF_SPLITS], 1 << 20]
     if "refused" in answer:
         for size in sizes:
             with pytest.raises(EpochgateError) as caught:

@@ -215,3 +215,16 @@ def test_a_value_that_a_column_of_postgresql_does_not_hold_is_told_with_file_row
     with psycopg.connect(dsn) as connection:
         found = connection.execute("select * from t order by id").fetchall()
     assert found == [(1, Decimal("1.5")), (2, Decimal("2.675"))]
+
+
+def test_a_file_of_a_type_that_the_target_does_not_have_may_be_left_out(tmp_path: Path) -> None:
+    path = source(tmp_path, pa.table({"id": [1], "at": pa.array([5], pa.time64("us"))}))
+    good = path.with_name("zzz.parquet")
+    pq.write_table(pa.table({"id": [2], "at": pa.array([5], pa.date32())}), good)
+    make_older(good)
+    options = options_for(tmp_path, on_bad_file="skip")
+    arrives(options)
+    assert [row[0] for row in rows(tmp_path)] == [2]
+    (told,) = Path(options.bad_files_path).read_text("utf-8").splitlines()
+    assert "rows.parquet" in told
+    assert "has no type for column 'at'" in told

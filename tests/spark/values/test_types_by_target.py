@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import uuid
 from collections import Counter
 from collections.abc import Callable
@@ -16,12 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.runtime import OperatorContext, SinkStart
-from epochgate.spark.postgres_sink import PostgresSink
+from epochgate.spark.postgres_sink import PostgresSink, RowsLeftOut
 from epochgate.spark.postgres_sink.database import Relation, types_of
 from epochgate.spark.streaming.identity import run_id
 from epochgate.spark.streaming.targets.delta import DeltaBatches
 from epochgate.spark.streaming.targets.iceberg import IcebergBatches
 from epochgate.spark.streaming.targets.parquet import ParquetBatches
+from epochgate.spark.streaming.targets.postgres import PostgresBatches
 from epochgate.spark.streaming.targets.target import BatchTarget, Staged
 from epochgate.spark.values.errors import ColumnNeverFits, RowsUnfit, ValueDoesNotFit
 from epochgate.spark.values.fitting import is_of, is_text
@@ -129,9 +131,12 @@ def test_what_the_table_says_is_refused_is_at_once(
             FORMATS[name].accepts(table.schema)
 
 
+TRIES = itertools.count()
+
+
 def committed(target: BatchTarget, table: pa.Table) -> None:
-    """What a streaming query does with a batch of this table."""
-    run, wishes, agreed = run_id("5f0c12", 0, "0"), list[Any](), target.prepare()
+    """What a streaming query does with a batch of this table, in a try of its own."""
+    run, wishes, agreed = run_id("5f0c12", 0, str(next(TRIES))), list[Any](), target.prepare()
     writer = target.sink.create_writer(OperatorContext("sink", 0, 7, 1, run, wishes.append), None)
     (batch,) = table.combine_chunks().to_batches()
     if not writer.may_write(batch):
@@ -160,6 +165,29 @@ def test_the_sinks_of_streams_have_the_same_table(tmp_path: Path, name: str) -> 
         if page.cell(FORMATS[name], kind) == "refused":
             with pytest.raises(RowsUnfit, match="'odd'"):
                 committed(streamed(name, tmp_path / "other")[0], pa.table({"odd": array_of(kind)}))
+
+
+def test_the_sink_of_streams_into_postgresql_has_its_rules(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("create table t (c numeric(10, 2))")
+        connection.execute(
+            "create function nothing() returns trigger language plpgsql"
+            " as $$ begin return null; end $$"
+        )
+    batches = PostgresBatches(dsn, "t")
+    with pytest.raises(ValueDoesNotFit, match=r"column 'c' .*numeric\(10,2\).* 2\.675"):
+        committed(batches, pa.table({"c": [1.5, 2.675]}))
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "create trigger keeps before insert on t for each row execute function nothing()"
+        )
+    with pytest.raises(RowsLeftOut, match=r"leaves out 2 of 2 rows .*by trigger keeps"):
+        committed(batches, pa.table({"c": [1.5, 2.5]}))
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("drop trigger keeps on t")
+    committed(batches, pa.table({"c": [1.5, 2.5]}))
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("select count(*) from t").fetchone() == (2,)
 
 
 @pytest.mark.parametrize("kind", RELATIONS, ids=lambda kind: kind.shown)
