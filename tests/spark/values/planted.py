@@ -99,7 +99,7 @@ FAULTS = (
             f"{FILES}.access",
             ("FileAccess.parquet", 'coerce_int96_timestamp_unit="us",', ""),
         ),
-        properties.parquet_files,
+        partial(properties.parquet_files, tables=properties.clock_tables),
     ),
     Fault(
         "a corrected Parquet file is the old one, since its footer is",
@@ -224,7 +224,7 @@ FAULTS = (
                 ("SourceLayout.as_declared", "=not is_inferred", "=True"),
             ),
         ),
-        inferred_csv,
+        partial(properties.inferred_texts, forms=("jsonl",)),
         Stream,
     ),
     Fault(
