@@ -98,13 +98,13 @@ class Collection:
         """
         found = self.freshness(folder)
         wanted = {*found.missing, *found.stale}
-        contents = {name: text.encode() for name, text in self._texts.items() if name in wanted}
-        contents.update(self._drawn({n: p for n, p in self._pictures.items() if n in wanted}))
-        if INDEX in contents and (folder / INDEX).exists() and not _is_ours(folder / INDEX):
+        if INDEX in wanted and (folder / INDEX).exists() and not _is_ours(folder / INDEX):
             raise CannotWrite(
                 f"{folder / INDEX} was not written by `epochgate draw`, which would replace it; "
                 f"choose another folder with --output"
             )
+        contents = {name: text.encode() for name, text in self._texts.items() if name in wanted}
+        contents.update(self._drawn({n: p for n, p in self._pictures.items() if n in wanted}))
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for name, content in contents.items():

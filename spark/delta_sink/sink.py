@@ -25,6 +25,7 @@ from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
+from epochgate.spark.values.fitting import require_held
 from epochgate.spark.values.formats import DELTA
 
 
@@ -60,8 +61,11 @@ class DeltaSink(CountingSink):
             raise
 
     def accepts(self, schema: pa.Schema) -> None:
-        """Raises TypeNotInTable."""
+        """Raises TypeNotInTable, ColumnNeverFits, and what the log raises."""
         DELTA.accepts(schema)
+        log = self.log(self.path)
+        if log.read():
+            require_held(log.schema(), schema)
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the table, or else of the first batch.

@@ -83,7 +83,9 @@ class FileAccess:
             raw = open(path, "rb")  # noqa: SIM115 - the caller closes it
         return decompressed(raw) if compression == "gzip" else raw
 
-    def parquet(self, path: str, stamp: Stamp, *, verified: bool = False) -> pq.ParquetFile:
+    def parquet(
+        self, path: str, stamp: Stamp, *, verified: bool = False, int96_unit: str = "us"
+    ) -> pq.ParquetFile:
         """The Parquet file; of an object, as with this stamp. verified: pages by checksums."""
         # Arrow reads a path without Python.
         source = self.open(path, stamp) if is_remote(path) else path
@@ -91,7 +93,7 @@ class FileAccess:
             source,
             page_checksum_verification=verified,
             # As nanoseconds, which is Arrow's default, INT96 wraps around outside 1677 to 2262.
-            coerce_int96_timestamp_unit="us",
+            coerce_int96_timestamp_unit=int96_unit,
         )
 
     def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:

@@ -1,6 +1,6 @@
 """Into which shares a file is cut: the fewest of at most a target of bytes each.
 
-Decides: whole row groups for Parquet, by compressed size; bytes for text, unless the file is
+Decides: whole row groups for Parquet, by size; bytes for text, unless the file is
 compressed, or a quoted field of a CSV file might hold a line end, for which it is read once. Runs
 on the driver.
 """
@@ -16,20 +16,28 @@ from epochgate.spark.files.records import has_inner_line_ends
 from epochgate.spark.files.split import Compression, Format
 
 
-def row_group_ranges(metadata: pq.FileMetaData, bytes_target: int) -> list[tuple[int, int]]:
-    """First row group and the one after the last, of each share; none for a file without rows."""
+def row_group_ranges(
+    metadata: pq.FileMetaData, size_bytes: int, bytes_target: int
+) -> list[tuple[int, int]]:
+    """First row group and the one after the last, of each share; none for a file without rows, by
+    its row groups: some writers leave 0 in the footer for all of them.
+
+    A row group is taken to have as much of the file's bytes as of the bytes that it decompresses
+    to: pyarrow ends the process when it is asked for columns that are encrypted or damaged.
+    """
     ranges: list[tuple[int, int]] = []
     start, gathered = 0, 0
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        columns = range(row_group.num_columns)
-        size = sum(row_group.column(column).total_compressed_size for column in columns)
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    plain = [max(0, group.total_byte_size) for group in groups]
+    total = max(1, sum(plain))
+    for group, plain_bytes in enumerate(plain):
+        size = size_bytes * plain_bytes // total
         if gathered and gathered + size > bytes_target:
             ranges.append((start, group))
             start, gathered = group, 0
         gathered += size
-    if metadata.num_rows:
-        ranges.append((start, metadata.num_row_groups))
+    if any(group.num_rows for group in groups):
+        ranges.append((start, len(groups)))
     return ranges
 
 

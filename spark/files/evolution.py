@@ -13,6 +13,7 @@ from typing import Literal
 import pyarrow as pa
 
 from epochgate.errors import EpochgateError
+from epochgate.spark.files.plain_types import plain
 
 SchemaEvolution = Literal["none", "add", "widen"]
 
@@ -122,17 +123,20 @@ def is_readable_as(found: pa.DataType, expected: pa.DataType) -> bool:
     """Whether a column of type `found` may be read as `expected`: values that would be lost in it
     are refused when they come.
     """
+    if found == expected:
+        return True
+    found = plain(found)
     if pa.types.is_timestamp(found) and pa.types.is_timestamp(expected):
         return (found.tz is None) == (expected.tz is None)
-    if pa.types.is_large_string(found) or pa.types.is_string_view(found):
-        return bool(pa.types.is_string(expected))
+    if pa.types.is_time(found):
+        return bool(pa.types.is_time(expected))
     if pa.types.is_struct(found) and pa.types.is_struct(expected):
         found_types = {field.name: field.type for field in found}
         return len(found) == len(expected) and all(
             field.name in found_types and is_readable_as(found_types[field.name], field.type)
             for field in expected
         )
-    if pa.types.is_list(expected) and (pa.types.is_list(found) or pa.types.is_large_list(found)):
+    if pa.types.is_list(expected) and pa.types.is_list(found):
         return is_readable_as(found.value_type, expected.value_type)
     return bool(wider(found, expected, "widen") == expected)
 

@@ -7,6 +7,7 @@ Runs on the driver.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -16,10 +17,12 @@ from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.agreement import Layouts
 from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
-from epochgate.spark.files.errors import BadFile, SourceUnreadable
+from epochgate.spark.files.errors import BadFile, BadRow, SourceUnreadable
 from epochgate.spark.files.finding import escaped, is_utf_8
-from epochgate.spark.files.layout import cause_of
+from epochgate.spark.files.layout import FirstRecordBad, cause_of
+from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.reader import READ_ERRORS
+from epochgate.spark.files.rejected import position_of
 from epochgate.spark.files.split import Compression, Format
 
 Seen = TypeVar("Seen")
@@ -83,7 +86,7 @@ def shares_of(
         if file_format == "parquet":
             with access.parquet(path, stamp) as file:
                 layout = layouts.of_parquet(path, file.schema_arrow)
-                return layout, row_group_ranges(file.metadata, bytes_target)
+                return layout, row_group_ranges(file.metadata, stamp.size_bytes, bytes_target)
         with access.open(path, stamp, compression) as text:
             found = layouts.of_text(path, file_format, text)
             if found is None:
@@ -94,6 +97,11 @@ def shares_of(
         raise unreadable(path, error) from error
     except READ_ERRORS as error:
         reopened = partial(access.open, path, stamp, compression)
+        if isinstance(error, FirstRecordBad):
+            offset, column, reason = error.args
+            with contextlib.closing(LineCounter(reopened)) as lines:
+                where = position_of(lines.line_at(offset), column)
+            raise BadRow(path, path, where, reason) from error
         raise BadFile(path, path, "the beginning", cause_of(error, reopened)) from error
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,7 @@ _NORMAL_MIN = 2.2250738585072014e-308
 _PIECE_BYTES = 1 << 16
 """Looked at together: what numpy makes of so much stays in the processor's caches."""
 _FULL, _HIGHEST = np.uint64(0x0101010101010101), np.uint64(56)
+"""Eight truths; times them, the highest byte of eight truths is how many there are."""
 
 
 def _table(letters: bytes) -> Any:
@@ -48,27 +49,52 @@ _BEFORE, _AFTER = _table(b":,[ \t\r\n"), _table(b",]} \t\r\n")
 _IN_EXPONENT, _EXPONENTS = _table(b"eE+"), _table(b"eE")
 
 
-def records_in(data: bytes) -> int | None:
-    """How many records there are, if a parser may be given the data; none if it may not."""
+class Look(NamedTuple):
+    """What a look at the bytes tells: how many records there are, if a parser may be given them,
+    and whether some number may have more digits than a double.
+    """
+
+    records: int
+    has_long_numbers: bool
+
+
+def look_at(data: bytes, for_doubles: bool = True) -> Look | None:
+    """What the bytes of whole lines tell; none if a parser may not be given them.
+
+    for_doubles: whether long numbers are to be looked for.
+    """
     if not data:
-        return 0
+        return Look(0, False)
     text = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(text == _LINE_END)
+    found, has_long_numbers = [], False
+    for at in range(0, len(text), _PIECE_BYTES):
+        piece = text[at : at + _PIECE_BYTES]
+        found.append(np.flatnonzero(piece == _LINE_END) + at)
+        if for_doubles and not has_long_numbers:
+            # A number that goes on in the next piece is looked at in one of both.
+            has_long_numbers = _may_have_runs(text[at : at + _PIECE_BYTES + _LONG])
     if not data.endswith(b"\n"):
-        ends = np.append(ends, len(text))
-    begins = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
-    lasts = ends - 1
-    if (returns := text[lasts] == _RETURN).any():
-        lasts = lasts - returns
+        found.append(np.array([len(text)]))
+    ends = np.concatenate(found)
     count = len(ends)
-    if not ((text[begins] == _OPEN).all() and (text[lasts] == _CLOSE).all()):
+    if not (text[0] == _OPEN and _are_records(text, ends)):
         lines = [line.strip(BLANK.encode()) for line in data.split(b"\n")]
         lines = [line for line in lines if line]
         if not all(line.startswith(b"{") and line.endswith(b"}") for line in lines):
             return None
         count = len(lines)
-    is_long = (ends - begins).max(initial=0) > DEPTH_MAX
-    return None if is_long and _may_be_deep(text, begins) else count
+    is_long = max(ends[0], np.diff(ends).max(initial=0)) > DEPTH_MAX
+    return None if is_long and _may_be_deep(text, ends) else Look(count, has_long_numbers)
+
+
+def _are_records(text: Any, ends: Any) -> bool:
+    """Whether what is around each line end is a brace, as it is between records."""
+    lasts = text[ends - 1]
+    if not (lasts == _CLOSE).all():
+        returns = lasts == _RETURN
+        if not (text[ends - 1 - returns] == _CLOSE).all():
+            return False
+    return bool((text[ends[:-1] + 1] == _OPEN).all())
 
 
 def depth_of(line: str) -> int:
@@ -83,9 +109,9 @@ def depth_of(line: str) -> int:
     return deepest
 
 
-def are_digits_kept(data: bytes, doubles: Iterable[pa.Array]) -> bool:
+def are_digits_kept(data: bytes, look: Look, doubles: Iterable[pa.Array]) -> bool:
     """Whether each number that has become one of these doubles is the one that the double prints,
-    as far as can be told at once.
+    as far as can be told at once; `look` is one for doubles.
     """
     largest, has_zero, has_any = 0.0, False, False
     for values in doubles:
@@ -105,9 +131,11 @@ def are_digits_kept(data: bytes, doubles: Iterable[pa.Array]) -> bool:
     if not has_any:
         return True
     text = np.frombuffer(data, np.uint8)
-    if has_zero and _has_tiny(text):
+    if has_zero and b"-" in data and _has_tiny(text):
         return False
-    return _are_printed_again(data, text, has_whole=largest >= _WHOLE_MAX)
+    return not look.has_long_numbers or _are_printed_again(
+        data, text, has_whole=largest >= _WHOLE_MAX
+    )
 
 
 def is_printed_again(number: str) -> bool:
@@ -124,14 +152,16 @@ def is_printed_again(number: str) -> bool:
     return Decimal(repr(value)) == Decimal(number)
 
 
-def _may_be_deep(text: Any, begins: Any) -> bool:
+def _may_be_deep(text: Any, ends: Any) -> bool:
     letters = text | _CASE
     is_open = letters == _OPEN
-    if np.count_nonzero(is_open) - len(begins) < DEPTH_MAX:
+    if np.count_nonzero(is_open) - len(ends) < DEPTH_MAX:
         return False
     at = np.flatnonzero(is_open | (letters == _CLOSE))
     steps = np.where(is_open[at], 1, -1)
     depths = np.cumsum(steps)
+    begins = np.concatenate(([0], ends[:-1] + 1))
+    # Each line begins with a bracket, unless it is empty.
     firsts = np.searchsorted(at, begins[begins <= at[-1]])
     before = depths[firsts] - steps[firsts]
     return bool((np.maximum.reduceat(depths, firsts) - before).max() > DEPTH_MAX)
@@ -139,19 +169,14 @@ def _may_be_deep(text: Any, begins: Any) -> bool:
 
 def _has_tiny(text: Any) -> bool:
     """Whether there may be a number with three digits in an exponent below zero."""
-    at = np.flatnonzero((text[1:-3] == _MINUS) & (text[:-4] | _CASE == _EXPONENT)) + 1
+    at = np.flatnonzero(text[:-3] == _MINUS)
+    at = at[text[at - 1] | _CASE == _EXPONENT]
     return bool(np.all([text[at + n] - _ZERO < 10 for n in (1, 2, 3)], axis=0).any())
 
 
 def _are_printed_again(data: bytes, text: Any, has_whole: bool) -> bool:
     """Whether the numbers of many digits are; whole ones only where they have become doubles."""
-    is_digit = np.empty(len(text), bool)
-    for at in range(0, len(text), _PIECE_BYTES):
-        piece = slice(at, at + _PIECE_BYTES)
-        # The bytes from the point to the nine are the digits, the point and a slash.
-        np.less(text[piece] - _POINT, 12, out=is_digit[piece])
-    if not _may_have_runs(is_digit):
-        return True
+    is_digit = _are_digits(text)
     edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
     # The first byte is a brace or a blank, and so is the last.
     starts, ends = edges[::2], edges[1::2]
@@ -178,20 +203,26 @@ def _are_printed_again(data: bytes, text: Any, has_whole: bool) -> bool:
     return all(map(is_printed_again, texts.filter(pc.not_equal(printed, texts)).to_pylist()))
 
 
-def _may_have_runs(is_digit: Any) -> bool:
-    """Whether so many digits may stand together as make a number long."""
-    words = is_digit[: len(is_digit) // 8 * 8].view(np.uint64)
+def _may_have_runs(text: Any) -> bool:
+    """Whether a long number may be among the digits."""
+    words = _are_digits(text)[: len(text) // 8 * 8].view(np.uint64)
     full = np.flatnonzero(words == _FULL)
     if not full.size:
         return False
-    # What is long fills a word, and the half of those beside it.
-    counts = np.append(words * _FULL >> _HIGHEST, 8)
+    # What is long fills a word, and the half of those beside it; the last ones may go on.
+    counts = np.append(words * _FULL >> _HIGHEST, np.uint64(8))
     return bool((counts[full - 1] + counts[full + 1] >= _LONG - 8).any())
+
+
+def _are_digits(text: Any) -> Any:
+    # The bytes from the point to the nine are the digits, the point and a slash.
+    return text - _POINT < 12
 
 
 def _texts_at(text: Any, starts: Any, ends: Any) -> pa.StringArray:
     lengths = ends - starts
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    places = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+    places = np.repeat((starts - offsets[:-1]).astype(np.int32), lengths)
+    places += np.arange(len(places), dtype=np.int32)
     kept = pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text[places])
     return pa.StringArray.from_buffers(len(starts), *kept)

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, Literal
 import pyarrow as pa
 import pyarrow.json
 
-from epochgate.spark.files.json_guard import BLANK, are_digits_kept, records_in
-from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, with_others
+from epochgate.spark.files.json_guard import BLANK, Look, are_digits_kept, look_at
+from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, widened, with_others
 from epochgate.spark.files.json_values import RecordReader, whole_record
 from epochgate.spark.files.records import BYTE_ORDER_MARK
 from epochgate.spark.files.rejected import MISSING, ValueInvalid
@@ -38,11 +38,12 @@ def infer_json(sample: bytes) -> pa.Schema | None:
     Lines that are no records are left out. Raises ValueInvalid if no line is one.
     """
     try:
-        table = _parsed(sample, None, "infer")
+        look = _looked_at(sample, for_doubles=True)
+        table = _parsed(sample, look, None, "infer")
     except LinesUnsure:
         pass
     else:
-        if _are_types_told(table) and are_digits_kept(sample, _floats(table)):
+        if _are_types_told(table) and are_digits_kept(sample, look, _floats(table)):
             return _as_texts(table.schema)
     records, wrong = [], None
     for line in sample.decode().split("\n"):
@@ -89,6 +90,9 @@ class JsonLines:
         )
         self._columns = pa.schema([one.with_nullable(True) for one in layout.schema])
         self._texts = _as_texts(self._columns)
+        self._for_doubles = self._others == "infer" or (
+            layout.is_inferred and "double" in str(self._texts.types)
+        )
         stored = set(layout.schema.names)
         self._required = [
             name
@@ -98,15 +102,16 @@ class JsonLines:
 
     def parse(self, text: bytes) -> pa.Table:
         """Whole records as a table. Raises LinesUnsure if they are to be read line by line."""
-        table = _parsed(text, self._texts, self._others)
+        look = _looked_at(text, self._for_doubles)
+        table = _parsed(text, look, self._texts, self._others)
         if self._others == "infer":
             wanted = pa.schema(with_others(self._texts, _as_texts(table.schema)))
             if wanted != self._texts and not _are_types_told(table):
                 raise LinesUnsure
             if wanted != table.schema:
-                table = _parsed(text, wanted, self._others)
+                table = _parsed(text, look, wanted, self._others)
         if self._layout.is_inferred:
-            if not are_digits_kept(text, _floats(table)):
+            if not are_digits_kept(text, look, _floats(table)):
                 raise LinesUnsure
         elif not all(map(_are_numbers, _floats(table))):
             raise LinesUnsure
@@ -149,20 +154,25 @@ class JsonLines:
     def _with_times(self, table: pa.Table) -> pa.Table:
         for place, field in enumerate(self._columns):
             if self._texts.field(place).type != field.type:
+                found = table.column(place).combine_chunks()
                 try:
-                    column = _converted(table.column(place).combine_chunks(), field.type)
+                    column = _converted(found, widened(field.type, found.type))
                 except pa.ArrowInvalid as error:
                     raise LinesUnsure from error
                 table = table.set_column(place, field.name, column)
         return table
 
 
-def _parsed(
-    data: bytes, schema: pa.Schema | None, others: Literal["infer", "ignore", "error"]
-) -> pa.Table:
-    count = records_in(data)
-    if count is None:
+def _looked_at(data: bytes, for_doubles: bool) -> Look:
+    look = look_at(data, for_doubles)
+    if look is None:
         raise LinesUnsure
+    return look
+
+
+def _parsed(
+    data: bytes, look: Look, schema: pa.Schema | None, others: Literal["infer", "ignore", "error"]
+) -> pa.Table:
     try:
         table = pa.json.read_json(
             pa.BufferReader(data),
@@ -175,7 +185,7 @@ def _parsed(
         )
     except pa.ArrowException as error:
         raise LinesUnsure from error
-    if table.num_rows != count:
+    if table.num_rows != look.records:
         raise LinesUnsure
     return table
 

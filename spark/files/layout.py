@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.json_lines import infer_json
-from epochgate.spark.files.parsing import no_value_of, parse_csv, without
+from epochgate.spark.files.parsing import RecordParser, no_value_of, parse_csv, without
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.records import (
     BYTE_ORDER_MARK,
@@ -32,9 +32,9 @@ from epochgate.spark.files.records import (
     RecordTooLong,
     csv_record_ends,
 )
-from epochgate.spark.files.rejected import ValueInvalid
+from epochgate.spark.files.rejected import ValueInvalid, raw_text
 from epochgate.spark.files.round_trip import infer
-from epochgate.spark.files.split import Compression, Format
+from epochgate.spark.files.split import Compression, Format, SourceLayout
 from epochgate.spark.files.text import NotText, as_utf8, explain
 
 _FORMATS: dict[str, Format] = {
@@ -152,9 +152,10 @@ def read_header(file: BinaryIO, dialect: Dialect, encoding: str) -> Header:
     header = read_first_record(file, dialect, encoding)
     names = header.names
     if not names or len(set(names)) != len(names):
+        found = f"found {list(names)}" if names else "and the first line is empty"
         raise ValueError(
-            f"the header needs distinct column names, found {list(names)}; files without a header "
-            "are read with --no-header (header=False in Python)"
+            f"the header needs distinct column names, {found}; files without a header are read "
+            "with --no-header (header=False in Python)"
         )
     return header
 
@@ -200,6 +201,10 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
     return Header(names, start + end, text)
 
 
+class FirstRecordBad(ValueError):
+    """The first record of a file does not parse: its offset, the column if it is one's, why."""
+
+
 def infer_schema(
     file: BinaryIO,
     file_format: Format,
@@ -212,23 +217,15 @@ def infer_schema(
     a value has no type yet, see `fill_types`.
 
     leaves_bad_rows: whether records that do not parse are left out of the sample. Raises
-    `ValueError` (of which pyarrow's `ArrowInvalid` and `NotText` are two) if not one can be parsed.
+    FirstRecordBad unless they are, and `ValueError` (of which pyarrow's `ArrowInvalid` and
+    `NotText` are two) if not one can be parsed.
     """
     start = data_start(file, file_format, dialect, encoding)
     is_csv = file_format == "csv"
     names = read_header(file, dialect, encoding).names if is_csv and dialect.header else ()
     file.seek(start)
-    ends: RecordEnds = LineEnds()
-    if is_csv:
-        ends = csv_record_ends(dialect)
-    sample = file.read(sample_bytes_max)
-    if len(sample) == sample_bytes_max:
-        while not (cut := ends.last(sample)):
-            block = file.read(sample_bytes_max)
-            sample += block
-            if not block or len(sample) > RECORD_BYTES_MAX:
-                raise RecordTooLong(f"no record ends within {len(sample)} bytes")
-        sample = sample[:cut]
+    ends = csv_record_ends(dialect) if is_csv else LineEnds()
+    sample = _whole_records(file, ends, sample_bytes_max)
     whole, left_out = sample, 0
     while True:
         try:
@@ -241,15 +238,33 @@ def infer_schema(
             if not isinstance(error, ValueInvalid) and shorter not in (0, len(sample)):
                 sample = sample[:shorter]
                 continue
+            if not leaves_bad_rows:
+                if isinstance(error, NotText):
+                    raise
+                parser = RecordParser(SourceLayout(file_format, pa.schema([]), dialect), names)
+                why = parser.explain(error, raw_text(sample, encoding))
+                raise FirstRecordBad(start, *why) from error
             left_out += 1
             whole = whole[len(sample) :]
-            if leaves_bad_rows and names and not whole:
+            if names and not whole:
                 # Each row is to be rejected, and the columns are known.
                 return pa.schema([pa.field(name, pa.null()) for name in names])
-            if not leaves_bad_rows or not whole or left_out > BAD_SAMPLES_MAX:
+            if not whole or left_out > BAD_SAMPLES_MAX:
                 raise
             start, sample = start + len(sample), whole
     return schema
+
+
+def _whole_records(file: BinaryIO, ends: RecordEnds, sample_bytes_max: int) -> bytes:
+    sample = file.read(sample_bytes_max)
+    if len(sample) < sample_bytes_max:
+        return sample
+    while not (cut := ends.last(sample)):
+        block = file.read(sample_bytes_max)
+        sample += block
+        if not block or len(sample) > RECORD_BYTES_MAX:
+            raise RecordTooLong(f"no record ends within {len(sample)} bytes")
+    return sample[:cut]
 
 
 def _schema_of(

@@ -51,6 +51,7 @@ from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone,
 from epochgate.spark.files.json_lines import JsonLines
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
+from epochgate.spark.files.parquet_values import require_microseconds, require_utf_8
 from epochgate.spark.files.parsing import RecordParser
 from epochgate.spark.files.quoting import Quoting
 from epochgate.spark.files.records import (
@@ -59,7 +60,7 @@ from epochgate.spark.files.records import (
     first_record_start,
     record_blocks,
 )
-from epochgate.spark.files.rejected import MISSING, OnBadRow, RejectedRow
+from epochgate.spark.files.rejected import MISSING, OnBadRow, RejectedRow, position_of
 from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
 from epochgate.spark.files.text import UTF_8
 
@@ -222,16 +223,20 @@ class SplitReader:
         try:
             with self._access.parquet(split.path, stamp, verified=True) as file:
                 stored = set(file.schema_arrow.names)
+                columns = [name for name in self._output_schema.names if name in stored]
+                opened = partial(self._access.parquet, split.path, stamp)
                 for group in range(position.at, split.end):
                     skip = position.skip_rows if group == position.at else 0
                     group_rows = file.metadata.row_group(group).num_rows
                     taken = 0
+                    require_microseconds(file, opened, group, columns, self._batch_rows)
                     for batch in file.iter_batches(
                         batch_size=self._batch_rows,
                         row_groups=[group],
-                        columns=[name for name in self._output_schema.names if name in stored],
+                        columns=columns,
                         use_threads=False,
                     ):
+                        require_utf_8(batch)
                         before, taken = taken, taken + batch.num_rows
                         if taken <= skip:
                             continue
@@ -260,6 +265,8 @@ class SplitReader:
                             yield self._without(
                                 split, bad, after, f"row group {group}, row {begin + low}"
                             )
+                    if taken != group_rows:
+                        raise ValueError(f"the footer tells of {group_rows} rows in the row group")
         except OBJECT_ERRORS:
             raise
         except READ_ERRORS as error:
@@ -340,21 +347,20 @@ class SplitReader:
         return None
 
     def _first_record(self, file: BinaryIO, split: FileSplit, header: Header | None) -> int:
-        if split.start > 0:
-            return first_record_start(file, split.start)
         if header is not None:
-            return header.end
-        return data_start(file, split.format, self._layout.dialect, self._encoding)
+            first = header.end
+        else:
+            first = data_start(file, split.format, self._layout.dialect, self._encoding)
+        # A byte order mark may end within or behind a split.
+        return first if split.start <= first else first_record_start(file, split.start)
 
     def _without(
         self, split: FileSplit, bad: RejectedRow, position: SplitPosition, where: str = ""
     ) -> ReadBatch:
         """No rows but a rejected one. Raises BadRow if bad rows are not rejected."""
         if self._on_bad_row == "fail":
-            column = "" if bad.column_name is None else f", column {bad.column_name!r}"
-            raise BadRow(
-                split.path, split.split_id, f"{where or f'line {bad.line}'}{column}", bad.reason
-            )
+            position_told = position_of(where or bad.line, bad.column_name)
+            raise BadRow(split.path, split.split_id, position_told, bad.reason)
         rows = range(position.rows, position.rows)
         return ReadBatch(split, self._no_rows, rows, position, (bad,))
 

@@ -90,10 +90,15 @@ def record_blocks(
     data = b""
     while end is None or offset < end:
         block = file.read(block_bytes)
-        data += block
-        if not data:
+        if not block and not data:
             return
         whole = not block
+        if end is None and isinstance(ends, LineEnds) and (cut := ends.last(block)):
+            # Copied once, and not looked at again.
+            yield offset, b"".join((data, memoryview(block)[:cut]))
+            offset, data = offset + len(data) + cut, block[cut:]
+            continue
+        data += block
         if whole:
             # A missing last line end is added for the search, and is not part of what is yielded.
             cut = len(data) if ends.last(data + b"\n") == len(data) + 1 else ends.last(data)

@@ -54,6 +54,16 @@ class RejectedRow:
     raw: str
 
 
+def position_of(line: int | str, column: str | None) -> str:
+    """A bad row's position, for a person.
+
+    >>> position_of(7, "x"), position_of("row group 0, row 2", None)
+    ("line 7, column 'x'", 'row group 0, row 2')
+    """
+    where = f"line {line}" if isinstance(line, int) else line
+    return where if column is None else f"{where}, column {column!r}"
+
+
 def rejected_batch(rows: Sequence[RejectedRow]) -> pa.RecordBatch:
     """The rows as they are written."""
     columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(REJECTED_SCHEMA)

@@ -26,6 +26,7 @@ from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
+from epochgate.spark.values.fitting import require_held
 from epochgate.spark.values.formats import ICEBERG
 
 
@@ -74,8 +75,16 @@ class IcebergSink(CountingSink):
             raise
 
     def accepts(self, schema: pa.Schema) -> None:
-        """Raises TypeNotInTable."""
+        """Raises TypeNotInTable, ColumnNeverFits, and what the catalog raises."""
         ICEBERG.accepts(schema)
+        if self.evolution != "none":
+            return  # The columns may change until the rows are there.
+        table = self.open_table(self.catalog, self.table, self.properties)
+        try:
+            if table.load():
+                require_held(table.schema(), schema)
+        finally:
+            table.close()
 
     def create_coordinator(self, operator_id: str, committer: Committer) -> CoordinatorProvider:
         """Of the schema: that of the table, or else of the first batch.

@@ -139,8 +139,8 @@ class StagingWriter:
     def change_schema(self, schema: pa.Schema) -> None:
         """Finish the files that are being written, and take batches of this schema from now on.
 
-        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
-        `StagingWriterBroken` when it is.
+        Raises `DiskFull`, `RowsUnwritable` or `CommittableDamaged`, which leave the writer useless,
+        and `StagingWriterBroken` when it is.
         """
         self._require_usable()
         with self._failing():
@@ -150,8 +150,8 @@ class StagingWriter:
     def prepare_commit(self, checkpoint: int) -> list[Committable]:
         """Finish the files written since the last call, durably, and hand them over; maybe none.
 
-        Raises `DiskFull` or `CommittableDamaged`, which leave the writer useless, and
-        `StagingWriterBroken` when it is.
+        Raises `DiskFull`, `RowsUnwritable` or `CommittableDamaged`, which leave the writer useless,
+        and `StagingWriterBroken` when it is.
         """
         self._require_usable()
         with self._failing():

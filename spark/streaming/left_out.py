@@ -7,6 +7,7 @@ beside the driver, and by tasks, which have to reach the place.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -18,6 +19,7 @@ from epochgate.runtime.steering.place import open_entries, plans_of
 from epochgate.spark.files.split import SkippedFile
 
 FOLDER: Final = "bad-files"
+BEGUN: Final = "begun.json"
 _log = logging.getLogger(__name__)
 
 
@@ -50,9 +52,16 @@ class BadFilesOfStream:
             return
         _log.warning("left out %s from %s on: %s", one.path, one.position, one.reason)
 
+    def begin(self) -> None:
+        """Let tasks see that they reach the place, where no plan is kept in it. Raises OSError."""
+        with contextlib.suppress(FileExistsError):
+            open_entries(self._state).create(f"{self._stream}/{BEGUN}", b"{}")
+
     def note_in_task(self, one: SkippedFile) -> None:
         """The same, where another machine has written the plan. Raises OSError, StateOutOfReach."""
-        if not plans_of(open_entries(self._state), self._stream).numbers():
+        entries = open_entries(self._state)
+        is_begun = f"{self._stream}/{BEGUN}" in entries.list(self._stream)
+        if not is_begun and not plans_of(entries, self._stream).numbers():
             raise StateOutOfReach(self._state)
         self.note(one)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
@@ -24,13 +23,14 @@ from epochgate.runtime.limited import limited
 from epochgate.runtime.source import ReaderContext, SourceSplit
 from epochgate.runtime.steering.enumerating import BatchEnumerator
 from epochgate.runtime.steering.place import open_entries
-from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.runtime.steering.planning import Planning, no_filter
 from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.streaming.frame_source import FrameReader
 from epochgate.spark.streaming.source_filter import matching_rows
 from epochgate.spark.streaming.source_messages import told_at_this_door
-from epochgate.spark.streaming.source_options import SourceOptions, parse_source
+from epochgate.spark.streaming.source_options import SourceOptions, is_of_frame, parse_source
 from epochgate.spark.streaming.source_rows import (
+    SplitsPartition,
     columns_of,
     inferred,
     is_inferred,
@@ -63,15 +63,6 @@ Offset = dict[str, Any]
 STREAM, BATCH = "stream", "batch"
 
 
-@dataclass
-class SplitsPartition(datasource.InputPartition):
-    """What one task reads."""
-
-    splits: list[tuple[SourceSplit, SplitFilter | None]]
-    """Each with the filter in the plan of its batch."""
-    stream: str = ""
-
-
 class ReadsStreams:
     """The reading half of the data source."""
 
@@ -81,8 +72,13 @@ class ReadsStreams:
         """The columns of the files that are there. Raises OptionsWrong where only the user can
         know.
         """
+        of_frame = not self.options.get("state") and is_of_frame(self.options)
         with told_at_this_door():
-            return inferred(parse_source(self.options).arrow_schema())
+            return inferred(parse_source(self.options, of_frame=of_frame).arrow_schema())
+
+    def reader(self, schema: StructType) -> FrameReader:
+        """The reader of one `spark.read`. Raises OptionsWrong."""
+        return FrameReader(parse_source(self.options, of_frame=True), schema)
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  # Spark's name
         """The reader of a query. Raises OptionsWrong."""

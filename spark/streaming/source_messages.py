@@ -8,6 +8,7 @@ does not have is named as one of the command. Runs wherever Spark calls the sour
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -24,8 +25,15 @@ HERE: Final = {
     "on_changed_file": "onChangedFile",
     "format": "format",
     "settle_s": "settle",
+    "delimiter": "delimiter",
+    "quote": "quote",
+    "escape": "escape",
+    "null": "null",
+    "encoding": "encoding",
 }
 """The options that both doors have, by their names in Python."""
+SCHEMA: Final = ("schema", "columns")
+"""A stream or a frame leaves columns out that its schema does not name."""
 
 
 class SourceFailed(EpochgateError):
@@ -47,9 +55,11 @@ def told_here(text: str) -> str:
 def _here(found: re.Match[str]) -> str:
     name, new, value = found["name"], found["new"] or "", (found["value"] or "").strip(" '")
     if name in HERE:
-        shown = f'"{value}"' if value else "..."
+        shown = "..." if found["value"] is None else json.dumps(value, ensure_ascii=False)
         return f'{new}.option("{HERE[name]}", {shown})'
-    if name == "schema":
+    if name == "header":
+        return f'{new}.option("header", "false")'
+    if name in SCHEMA:
         return f"{new}.schema(...)"
     if name == "checkpoint_directory":
         return f'{new}checkpoint location with {new}.option("state", ...)'

@@ -1,4 +1,5 @@
-"""The options of `spark.readStream.format("epochgate")`.
+"""The options of `spark.readStream.format("epochgate")`, and of `spark.read`, which has those of
+`FRAME` and reads files alone.
 
 | option | default | what it says |
 |---|---|---|
@@ -63,16 +64,24 @@ if TYPE_CHECKING:
 
 SPLITS_MAX: Final = 1000
 SETTLE_S: Final = 5.0
+FRAMES: Final = "frames"
+"""Where the lists of files that `spark.read` has left out lie in `state`."""
 BATCH_ROWS: Final = 65_536
 ENUMERATOR_TIMEOUT_S: Final = 3600.0
 """The first listing of an object store with millions of files takes many minutes."""
 KNOWN: Final = (
-    *("source", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
+    *("source", "path", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
     *("settle", "format", "batchRows", "storeTimeout", "enumeratorTimeout"),
     *("onBadFile", "onChangedFile"),
     *("delimiter", "quote", "escape", "header", "null", "encoding"),
     *FILTERING,
 )
+FRAME: Final = (
+    *("source", "path", "state", "partitions", "settle", "format", "batchRows"),
+    *("onBadFile", "onChangedFile"),
+    *("delimiter", "quote", "escape", "header", "null", "encoding"),
+)
+"""Those of `spark.read`."""
 ARGUMENT: Final = "source."
 _NAMED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -131,6 +140,23 @@ class SourceOptions:
         from epochgate.spark.streaming.left_segments import LeftSegments
 
         return LeftSegments(self._segments(stream), self._enumerated(stream, None))
+
+    def planned(self, columns: pa.Schema, *, is_inferred: bool = False) -> list[SourceSplit]:
+        """The splits of the files that are there, as these columns. `is_inferred`: as for `read`.
+        Raises what a look raises.
+        """
+        from epochgate.spark.ingest.file_source import to_source_split
+
+        left = BadFilesOfStream(self.state, FRAMES)
+        if self.state:
+            left.begin()
+        enumeration = self._enumeration(
+            None, columns, leaves_out_others=not is_inferred, follow=False
+        )
+        splits = enumeration.discover()
+        for skipped in enumeration.skipped:
+            left.note(skipped)
+        return [to_source_split(split, enumeration.layout_of(split)) for split in splits]
 
     def read(self, columns: pa.Schema, is_inferred: bool = False) -> Source:
         """The source as a task needs it; `is_inferred`: whether the columns are those that
@@ -212,7 +238,7 @@ class SourceOptions:
         segments = self._segments(stream)
 
         def fresh() -> FileEnumeration:
-            return self._enumeration(segments, columns, leaves_out_others)
+            return self._enumeration(segments, columns, leaves_out_others=leaves_out_others)
 
         return EnumeratedFileSource(
             fresh,
@@ -226,7 +252,9 @@ class SourceOptions:
         self,
         segments: KnownSegments | None,
         columns: pa.Schema | None,
+        *,
         leaves_out_others: bool = False,
+        follow: bool = True,
     ) -> FileEnumeration:
         from epochgate.spark.files import FileEnumeration
 
@@ -237,7 +265,7 @@ class SourceOptions:
             encoding=self.encoding,
             schema=columns,
             leaves_out_others=leaves_out_others,
-            follow=True,
+            follow=follow,
             on_bad_file=self.on_bad_file,
             on_changed_file=self.on_changed_file,
             settle_s=self.settle_s,
@@ -253,42 +281,41 @@ class SourceOptions:
         return KnownSegments(os.path.join(self.state, stream, KNOWN_FILES), LocalFileSystem())
 
 
-def parse_source(options: Mapping[str, str]) -> SourceOptions:
-    """Raises OptionsWrong."""
+def parse_source(options: Mapping[str, str], *, of_frame: bool = False) -> SourceOptions:
+    """Those of a stream, or of one `spark.read`. Raises OptionsWrong."""
     arguments = {
         key[len(ARGUMENT) :]: value
         for key, value in options.items()
         if key.lower().startswith(ARGUMENT)
     }
-    known = {name.lower(): name for name in KNOWN}
+    names = FRAME if of_frame else KNOWN
+    known = {name.lower(): name for name in names}
     given = {
         known.get(key.lower(), key): value
         for key, value in options.items()
         if not key.lower().startswith(ARGUMENT)
     }
-    if unknown := [name for name in given if name not in KNOWN and name.lower() != "path"]:
-        raise OptionsWrong(f"the source has no option {unknown[0]!r}; it has {', '.join(KNOWN)}")
+    if unknown := [name for name in given if name not in names]:
+        what = "spark.read" if of_frame else "the source"
+        raise OptionsWrong(f"{what} has no option {unknown[0]!r}; it has {', '.join(names)}")
     place = given.get("source") or given.get("path")
     if not place:
         raise OptionsWrong(
             'say what is read: .option("source", "landing/"), or "module:Name" of a Source'
         )
-    if not given.get("state"):
-        raise OptionsWrong(
-            'the source needs .option("state", ...): a directory of the query, or a URL, in which '
-            "its plans are kept; beside the checkpoint location is a good place"
-        )
+    named = bool(_NAMED.fullmatch(place))
+    _expect_state(given, of_frame=of_frame, is_named=named)
     formats = get_args(Format)
     if (of := given.get("format")) is not None and of not in formats:
         raise OptionsWrong(f"format={of!r} is none of {', '.join(formats)}")
-    named = bool(_NAMED.fullmatch(place))
+    state = given.get("state", "")
     return SourceOptions(
         place if named or is_remote(place) else os.path.abspath(place),
-        given["state"] if is_remote(given["state"]) else os.path.abspath(given["state"]),
+        state if is_remote(state) or not state else os.path.abspath(state),
         _number(given, "maxSplitsPerBatch", SPLITS_MAX),
         _number(given, "maxBytesPerBatch", None),
         _number(given, "partitions", None),
-        _seconds(given, "settle", SETTLE_S),
+        _seconds(given, "settle", 0.0 if of_frame else SETTLE_S),
         cast("Any", of),
         _number(given, "batchRows", BATCH_ROWS) or BATCH_ROWS,
         arguments,
@@ -301,6 +328,29 @@ def parse_source(options: Mapping[str, str]) -> SourceOptions:
         _dialect(given),
         _encoding(given),
     )
+
+
+def is_of_frame(options: Mapping[str, str]) -> bool:
+    """Whether `spark.read` has all of these options."""
+    names = {name.lower() for name in FRAME}
+    return all(key.lower() in names for key in options)
+
+
+def _expect_state(given: Mapping[str, str], *, of_frame: bool, is_named: bool) -> None:
+    if of_frame and is_named:
+        raise OptionsWrong("spark.read reads files; a Source of yours is read by spark.readStream")
+    if given.get("state"):
+        return
+    if not of_frame:
+        raise OptionsWrong(
+            'the source needs .option("state", ...): a directory of the query, or a URL, in which '
+            "its plans are kept; beside the checkpoint location is a good place"
+        )
+    if leaving := [name for name in ("onBadFile", "onChangedFile") if name in given]:
+        raise OptionsWrong(
+            f'{leaving[0]} of spark.read needs .option("state", ...): a directory, or a URL, in '
+            "which the files that are left out are listed"
+        )
 
 
 def _left_out(given: Mapping[str, str], *, is_named: bool) -> tuple[OnBadFile, OnChangedFile]:

@@ -6,18 +6,31 @@ Runs in a task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import datasource
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.source import SourceReader, SourceSplit
+from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.spark.files import ReadBatch
 from epochgate.spark.files.evolution import is_readable_as
+from epochgate.spark.files.plain_types import plain
 from epochgate.spark.streaming.errors import OptionsWrong
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
+
+
+@dataclass
+class SplitsPartition(datasource.InputPartition):
+    """What one task reads."""
+
+    splits: list[tuple[SourceSplit, SplitFilter | None]]
+    """Each with the filter in the plan of its batch; none of a frame."""
+    stream: str = ""
 
 
 class SplitWithoutEnd(EpochgateError):
@@ -48,27 +61,24 @@ INFERRED = "epochgate.inferred"
 
 def inferred(schema: pa.Schema) -> StructType:
     """The types of Spark for columns of files, as those that no user has declared. Raises
-    OptionsWrong for a column of which Spark has no type.
+    OptionsWrong for a type that Spark has not.
     """
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
-    return StructType(
-        [StructField(one.name, _of_spark(one), True, {INFERRED: True}) for one in schema]
-    )
-
-
-def _of_spark(field: pa.Field) -> DataType:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    try:
-        return from_arrow_schema(pa.schema([field])).fields[0].dataType
-    except PySparkException as error:
-        raise OptionsWrong(
-            f"the column {field.name!r} of the files is {field.type}, and Spark has no such type. "
-            "Name the other columns by .schema(...), which leaves this one out; or let `epochgate "
-            "ingest` read the files, whose --transform can give the column another type"
-        ) from error
+    fields = []
+    for column in schema:
+        try:
+            kind = from_arrow_type(plain(column.type))
+            columns_of(StructType([StructField(column.name, kind)]))
+        except (PySparkTypeError, ValueError) as error:
+            raise OptionsWrong(
+                f"column {column.name!r} of the files is {column.type}, which no type of Spark "
+                "holds. Leave it out: .schema(...) names the columns that are read"
+            ) from error
+        fields.append(StructField(column.name, kind, True, {INFERRED: True}))
+    return StructType(fields)
 
 
 def is_inferred(schema: StructType) -> bool:

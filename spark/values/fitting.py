@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from epochgate.spark.values.errors import ColumnNeverFits, ValueDoesNotFit
 
+CONVERTED: Final = "its values would be converted"
 IsKind = Callable[[pa.DataType], bool]
 SHOWN_MAX: Final = 100
-"""So many characters of a value are in a message."""
+"""Characters of a value in a message."""
 
 LISTS: Final[tuple[IsKind, ...]] = (
     pa.types.is_list,
@@ -95,10 +96,23 @@ def fit(column: pa.Array, name: str, agreed: pa.DataType, where: str) -> pa.Arra
     """
     if column.type == agreed:
         return column
+    if column.null_count == len(column):
+        # A column of a text file without a value in the sample is text, whatever comes later.
+        return pa.nulls(len(column), agreed)
     if not may_hold(agreed, column.type):
-        reason = "its values would be converted"
-        raise ColumnNeverFits(name, str(agreed), str(column.type), reason, where)
+        raise ColumnNeverFits(name, str(agreed), str(column.type), CONVERTED, where)
     return tried(column, name, str(agreed), where, lambda part: fitted(part, agreed))
+
+
+def require_held(columns: pa.Schema, schema: pa.Schema) -> None:
+    """Raise ColumnNeverFits if a table's column may have no value of a column of the schema; of
+    texts, each value is looked at when it is there.
+    """
+    for one in schema:
+        if one.name in columns.names and not is_of(is_text, one.type):
+            agreed = columns.field(one.name).type
+            if not may_hold(agreed, one.type):
+                raise ColumnNeverFits(one.name, str(agreed), str(one.type), CONVERTED, "")
 
 
 def tried(
@@ -158,16 +172,30 @@ def fitted(column: pa.Array, agreed: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(agreed) and pa.types.is_integer(column.type):
         # Arrow asks for the digits of the type, and not of the values.
         column = column.cast(pa.decimal256(76, agreed.scale))
-    if pa.types.is_float16(column.type) and pa.types.is_decimal(agreed):
+    if pa.types.is_float16(column.type):
+        # Arrow computes little with these.
         column = column.cast(pa.float32())
-    made = column.cast(agreed)
+    made = _cast(column, agreed)
     if _has_floats(column.type) or _has_floats(agreed):
         # Of these alone arrow rounds without a word.
-        if not _is_same(made.cast(column.type), column):
+        if not _is_same(_cast(made, column.type), column):
             raise pa.ArrowInvalid("a number would be rounded")
         if _loses_sign(column, agreed):
             raise pa.ArrowInvalid("a zero would lose its sign")
     return made
+
+
+def _cast(column: pa.Array, agreed: pa.DataType) -> pa.Array:
+    found = column.type
+    for one, other in zip(_leaves(found), _leaves(agreed), strict=True):
+        if pa.types.is_decimal(one) != pa.types.is_decimal(other) and (
+            pa.types.is_floating(one) or pa.types.is_floating(other)
+        ):
+            if pa.types.is_nested(found):
+                raise pa.ArrowInvalid(f"{one} within it would become {other}")
+            # Arrow rounds between these to a neighbour of the nearest number.
+            return column.cast(pa.string()).cast(agreed)
+    return column.cast(agreed)
 
 
 def _has_floats(kind: pa.DataType) -> bool:
@@ -187,6 +215,9 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
     if one.equals(other):
         return True
     kind = other.type
+    if pa.types.is_float16(kind):
+        # Arrow compares no numbers of this type.
+        return _is_same(one.cast(pa.float32()), other.cast(pa.float32()))
     if pa.types.is_floating(kind):
         differing = pc.and_not(pc.not_equal(one, other), pc.and_(pc.is_nan(one), pc.is_nan(other)))
         return not pc.any(differing).as_py()

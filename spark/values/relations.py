@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from epochgate.spark.values.errors import ColumnNeverFits
 from epochgate.spark.values.fitting import (
+    CONVERTED,
     fitted,
     has_negative_zero,
     is_bytes,
@@ -113,7 +114,7 @@ def verdict(found: pa.DataType, kind: ColumnType) -> Verdict:
     """
     if why_never(found, kind):
         return "refused"
-    is_any = kind.base == "numeric" and kind.held is None and not is_of((is_number[1],), found)
+    is_any = kind.base == "numeric" and kind.held is None and not pa.types.is_floating(found)
     return "exact" if is_any or _holds_all(found, kind) else "by value"
 
 
@@ -140,7 +141,7 @@ def why_never(found: pa.DataType, kind: ColumnType) -> str:
         is_written = kind.base in ("time", "bytea") and is_of(is_text, found)
         assert kind.held is not None, "of a type that is no numeric and has a name"
         fits = is_written or may_hold(kind.held, found)
-    return "" if fits else "its values would be converted"
+    return "" if fits else CONVERTED
 
 
 def require_fitting(
@@ -298,7 +299,7 @@ def _require_plain(column: pa.Array) -> None:
 
 
 def _require_time(column: pa.Array, kind: ColumnType) -> None:
-    """Refuse what a column of so many digits rounds, and years that are written otherwise."""
+    """Refuse what the digits of the column round, and years that are written otherwise."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s"))
     if pa.types.is_timestamp(column.type):

@@ -70,6 +70,7 @@ def test_a_missing_file_is_named(one: Path, capsys: Capture) -> None:
     assert capsys.readouterr().out == f"missing: {one / 'request.svg'}\n"
 
 
+@pytest.mark.programs
 def test_the_whole_set_has_an_overview_and_an_index(whole: Path, capsys: Capture) -> None:
     present = {path.name for path in whole.iterdir()}
     assert {"README.md", "overview.svg", "overview.png", "overview.dot", "overview.mmd"} <= present
@@ -77,6 +78,7 @@ def test_the_whole_set_has_an_overview_and_an_index(whole: Path, capsys: Capture
     assert capsys.readouterr().out == f"{len(present)} files in {whole} are fresh\n"
 
 
+@pytest.mark.programs
 def test_an_orphan_is_named_and_never_removed(whole: Path, capsys: Capture) -> None:
     orphan = whole / "forgotten.svg"
     orphan.write_text("<svg/>")

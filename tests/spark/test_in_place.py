@@ -13,7 +13,7 @@ from epochgate.spark.identities import task_attempt_of
 from tests.spark.numbers_program import BusyProgram, StumblingProgram
 from tests.spark.running import NumberJob, number_job, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.timeout(300)]
 
 
 def processes(job: NumberJob) -> list[TaskProcess]:

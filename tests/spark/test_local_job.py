@@ -164,6 +164,7 @@ def test_a_job_that_another_user_cancels_in_spark_fails(spark: Any) -> None:
     assert "Spark has canceled the job" in str(result.reason)
 
 
+@pytest.mark.kills
 def test_a_stopped_worker_is_replaced_and_cannot_come_back(spark: Any) -> None:
     with number_job(spark, 300, heartbeat_interval_s=0.3, heartbeat_timeout_s=1.5) as job:
         job.wait_until_running()
@@ -179,6 +180,7 @@ def test_a_stopped_worker_is_replaced_and_cannot_come_back(spark: Any) -> None:
     assert "nothing was heard" in result.report.failures[0].reason
 
 
+@pytest.mark.kills
 def test_a_worker_that_stays_stopped_is_replaced(spark: Any) -> None:
     with number_job(spark, 300, heartbeat_interval_s=0.3, heartbeat_timeout_s=1.5) as job:
         job.wait_until_running()
@@ -324,6 +326,7 @@ def test_what_cannot_be_pickled_is_refused_before_the_job_starts(spark: Any) -> 
         NumberJob(spark, 5, factory=lambda subtask: unpicklable)
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("piece_s", [0.0, 30.0])
 def test_cancel_leaves_no_busy_process(spark: Any, piece_s: float) -> None:
     with number_job(spark, 5, factory=lambda subtask: BusyProgram(piece_s)) as job:

@@ -29,6 +29,7 @@ def spark(cluster: Cluster) -> Iterator[Any]:
         yield session
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("module", ["epochgate", "transitions", "msgpack"])
 def test_the_python_of_the_executors_lacks_it(cluster: Cluster, module: str) -> None:
     environment = {"PATH": os.environ["PATH"]}
@@ -37,6 +38,7 @@ def test_the_python_of_the_executors_lacks_it(cluster: Cluster, module: str) -> 
     assert b"ModuleNotFoundError" in outcome.stderr
 
 
+@pytest.mark.programs
 def test_the_package_ships_itself_and_the_job_runs(spark: Any) -> None:
     with number_job(spark, 50) as job:
         job.finish()
@@ -66,6 +68,7 @@ def test_a_killed_executor_is_replaced(spark: Any) -> None:
         job.finish()
 
 
+@pytest.mark.programs
 def test_a_python_that_does_not_exist_is_named(spark: Any, tmp_path: Path) -> None:
     missing = tmp_path / "python-that-is-not-there"
     context = spark.sparkContext

@@ -89,6 +89,7 @@ def test_an_error_at_any_step_is_told_and_shows_the_old_files_or_the_merged_one(
     assert told == {"[Errno 5" if kind == "error" else "[Errno 28"}
 
 
+@pytest.mark.kills
 def test_a_process_that_is_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
     rows = small_files(tmp_path / "original" / "out", 5)
     targets = tmp_path / "targets"

@@ -3,7 +3,7 @@
 `answers.jsonl` has a line for each file: how it is read, the types, the rows (each value as Python
 prints it, null where there is none), and the rows that are rejected (line, column, a part of the
 reason); or a part of the reason why the file is refused. The files of `csv` and `json` were written
-for this corpus.
+for this corpus, those of `public` come from others, as `public/LICENCES.md` says.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 Answer = dict[str, Any]
 CORPUS = Path(__file__).parent
-ANSWER_LISTS = "csv", "json"
+ANSWER_LISTS = sorted(path.parent.name for path in CORPUS.glob("*/answers.jsonl"))
 
 
 def answers_in(folder: str) -> list[Answer]:
@@ -31,14 +31,20 @@ ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".csv")]
 """Those to CSV files."""
 JSON_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".jsonl")]
 """Those to files of JSON lines."""
+TEXT_ANSWERS = [answer for answer in EVERY if not answer["file"].endswith(".parquet")]
+PARQUET_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".parquet")]
+"""Those to Parquet files that are stored; the others are in `parquet_files`."""
+
+
+def stored(answer: Answer) -> Path:
+    """Where the file of an answer lies; one that is not UTF-8 ends in `.bin`."""
+    path: Path = CORPUS / answer["folder"] / answer["file"]
+    return path if path.exists() else path.with_suffix(".bin")
 
 
 def copy_of(answer: Answer, folder: Path) -> Path:
-    """The file of an answer, by its name in the folder; one that is not UTF-8 ends in `.bin`."""
-    stored: Path = CORPUS / answer["folder"] / answer["file"]
-    copy = folder / stored.name
-    shutil.copy(stored if stored.exists() else stored.with_suffix(".bin"), copy)
-    return copy
+    """The file of an answer, by its name in the folder."""
+    return Path(shutil.copy(stored(answer), folder / Path(answer["file"]).name))
 
 
 def printed(batch: pa.RecordBatch | pa.Table) -> list[list[str | None]]:

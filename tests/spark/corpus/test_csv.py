@@ -11,10 +11,13 @@ from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
 from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.dialect import Dialect
-from tests.spark.corpus.answers import ANSWERS, CORPUS, EVERY, copy_of, printed
+from tests.spark.corpus.answers import ANSWER_LISTS, ANSWERS, CORPUS, EVERY, copy_of, printed
 
 EACH_SIZE_TO = 60
 """A longer file is read in blocks of 1 to 60 bytes, and as a whole."""
+SPLITS_MAX = 20
+EACH_OF_SPLITS = 7
+"""Of a file that is cut into splits, each seventh size of blocks is tried."""
 
 
 def read(source: Path, target: int, block_bytes: list[int], **options: Any) -> list[Any]:
@@ -66,6 +69,8 @@ def require_answer(tmp_path: Path, answer: dict[str, Any], target: int) -> None:
     source = copy_of(answer, tmp_path)
     options, size = answer.get("options", {}), source.stat().st_size
     sizes = [*range(1, min(size, EACH_SIZE_TO) + 1), size, 1 << 20]
+    if target < size:
+        target, sizes = max(target, size // SPLITS_MAX), [*sizes[::EACH_OF_SPLITS], 1 << 20]
     if "refused" in answer:
         for size in sizes:
             with pytest.raises(EpochgateError) as caught:
@@ -86,9 +91,15 @@ def require_answer(tmp_path: Path, answer: dict[str, Any], target: int) -> None:
 def test_the_answers_are_those_of_the_files() -> None:
     names = [f"{answer['folder']}/{answer['file']}" for answer in EVERY]
     stored = [
-        f"{folder}/{path.with_suffix(suffix).name}"
-        for folder, suffix in (("csv", ".csv"), ("json", ".jsonl"))
-        for path in (CORPUS / folder).iterdir()
-        if path.name != "answers.jsonl"
+        str(path.relative_to(CORPUS).with_suffix(_ending(path)))
+        for folder in ANSWER_LISTS
+        for path in (CORPUS / folder).rglob("*.*")
+        if path.name != "answers.jsonl" and path.suffix != ".md"
     ]
     assert sorted(names) == sorted(stored)
+
+
+def _ending(path: Path) -> str:
+    if path.suffix != ".bin":
+        return path.suffix
+    return ".jsonl" if path.parent.name == "json" else ".csv"

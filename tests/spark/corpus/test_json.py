@@ -1,4 +1,4 @@
-"""Each JSON lines file of the corpus has one right answer, whatever the size of blocks and splits."""
+"""Each JSON lines file of the corpus has one right answer, whatever the size of blocks."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from epochgate.spark.files import BadFile
 from tests.spark.files.reading import rows
 from tests.spark.ingest.simulated import SimulatedIngest, options_for
 
@@ -31,3 +32,45 @@ def test_a_map_whose_file_calls_its_insides_by_names_of_its_own_arrives(tmp_path
     simulated.run()
     assert simulated.leave().state == "finished"
     assert [row["m"] for row in rows(tmp_path / "out")] == [[("x", 1)]]
+
+
+NANOSECOND = 1704164645123456789
+DEEP = {
+    "list": pa.array([[0], [1000, NANOSECOND], None], pa.list_(pa.timestamp("ns"))),
+    "struct": pa.array([None, {"at": NANOSECOND}], pa.struct([("at", pa.timestamp("ns"))])),
+    "map": pa.array([[("k", NANOSECOND)]], pa.map_(pa.string(), pa.timestamp("ns"))),
+    "a.dotted": pa.array([NANOSECOND], pa.timestamp("ns")),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_nanoseconds_of_int96_are_refused_wherever_they_lie(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    table = pa.table({name: DEEP[name], "id": range(len(DEEP[name]))})
+    pq.write_table(table, tmp_path / "in" / "a.parquet", use_deprecated_int96_timestamps=True)
+    with pytest.raises(BadFile, match=rf"column '{name}'.*INT96 with nanoseconds \(...123456789\)"):
+        rows(tmp_path / "in")
+    assert [row["id"] for row in rows(tmp_path / "in", projection=["id"])] == [*range(len(table))]
+
+
+NOT_UTF_8 = pa.array([b"good", b"a\xffb"])
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        NOT_UTF_8.view(pa.string()),
+        NOT_UTF_8.cast(pa.large_binary()).view(pa.large_string()),
+        NOT_UTF_8.view(pa.string()).dictionary_encode(),
+        pa.ListArray.from_arrays([0, 1, 2], NOT_UTF_8.view(pa.string())),
+    ],
+    ids=lambda one: str(one.type),
+)
+def test_bytes_that_are_no_text_are_refused_wherever_they_lie(
+    tmp_path: Path, texts: pa.Array
+) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"x": texts, "id": [1, 2]}), tmp_path / "in" / "a.parquet")
+    with pytest.raises(BadFile, match="column 'x': its text is no UTF-8"):
+        rows(tmp_path / "in")
+    assert [row["id"] for row in rows(tmp_path / "in", projection=["id"])] == [1, 2]

@@ -98,6 +98,7 @@ def test_bad_rows_are_kept_once_although_processes_die_and_drivers_crash(
     assert rejected_in(tmp_path) == bad
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("when", get_args(When))
 def test_bad_rows_are_kept_once_wherever_the_driver_crashes(tmp_path: Path, when: When) -> None:
     whole = tmp_path / "whole"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -28,6 +29,8 @@ NO_TYPES: dict[str, tuple[pa.DataType, Any]] = {
     "an interval": (pa.month_day_nano_interval(), (1, 2, 3)),
 }
 
+NUMBERS = itertools.count()
+
 
 def source(tmp_path: Path, table: pa.Table) -> Path:
     """A file that holds the rows."""
@@ -52,17 +55,30 @@ def failed(options: IngestOptions) -> str:
 
 
 def rows(tmp_path: Path) -> list[tuple[Any, ...]]:
-    found = duckdb.sql(
-        f"from read_parquet('{tmp_path}/out/**/*.parquet', hive_partitioning = false)"
-    )
-    return found.fetchall()
+    query = f"from read_parquet('{tmp_path}/out/**/*.parquet', hive_partitioning = false)"
+    return duckdb.execute(query).fetchall()
 
 
 def arrives(options: IngestOptions) -> None:
-    simulated = SimulatedIngest(options, name="again")
+    simulated = SimulatedIngest(options, name=f"again-{next(NUMBERS)}")
     simulated.run()
     result = simulated.leave()
     assert result.state == "finished", result.reason
+
+
+def options_into(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IngestOptions:
+    """Options of an ingestion into a target of a kind."""
+    if target == "parquet":
+        return options_for(tmp_path)
+    if target == "delta":
+        return options_for(tmp_path, target=f"delta:{tmp_path / 'out'}")
+    for name, said in iceberg_replay.catalog(tmp_path).items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper()}", said)
+    return options_for(
+        tmp_path,
+        target="iceberg:lake.sales.events",
+        checkpoint_directory=str(tmp_path / "checkpoints"),
+    )
 
 
 @pytest.mark.parametrize("target", ["parquet", "delta", "iceberg"])
@@ -72,19 +88,9 @@ def test_a_type_that_a_target_does_not_have_is_found_before_anything_is_written(
 ) -> None:
     kind, value = NO_TYPES[case]
     table = pa.table({"id": [1], "odd": pa.array([value], kind)})
-    options = options_for(tmp_path)
-    if target == "delta":
-        options = replace(options, target=f"delta:{tmp_path / 'out'}")
-    if target == "iceberg":
-        if case == "a time of day":
-            pytest.skip("Iceberg has times of day")
-        for name, said in iceberg_replay.catalog(tmp_path).items():
-            monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper()}", said)
-        options = replace(
-            options,
-            target="iceberg:lake.sales.events",
-            checkpoint_directory=str(tmp_path / "checkpoints"),
-        )
+    if (case, target) == ("a time of day", "iceberg"):
+        pytest.skip("Iceberg has times of day")
+    options = options_into(target, tmp_path, monkeypatch)
     if case.startswith(("a struct", "an interval")):
         # No Parquet file holds these, but a transform may make them.
         source(tmp_path, pa.table({"id": [1]}))
@@ -99,6 +105,36 @@ def test_a_type_that_a_target_does_not_have_is_found_before_anything_is_written(
         arrives(replace(options, columns=("id",)))
     else:
         arrives(replace(options, transform=lambda batch: batch))
+
+
+@pytest.mark.parametrize("target", ["delta", "iceberg"])
+def test_a_column_of_a_table_that_takes_no_value_of_a_file_is_told_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    options = options_into(target, tmp_path, monkeypatch)
+    source(tmp_path, pa.table({"id": [1], "at": pa.array([5], pa.date32())}))
+    arrives(options)
+    moments = pa.table({"id": [2], "at": pa.array([5], pa.timestamp("us"))})
+    later = tmp_path / "later" / "later.parquet"
+    later.parent.mkdir()
+    pq.write_table(moments, later)
+    options = replace(
+        options, source=str(later.parent), checkpoint_directory=str(tmp_path / "others")
+    )
+    reason = failed(options)
+    for part in ("'at' of the table is date32", "timestamp[us]", "later.parquet", "--schema"):
+        assert part in reason
+    arrives(transformed(options))
+
+
+def transformed(options: IngestOptions) -> IngestOptions:
+    """With moments as days, where these are some."""
+    return replace(
+        options,
+        transform=lambda batch: batch.set_column(
+            1, "at", pa.array([one.date() for one in batch["at"].to_pylist()])
+        ),
+    )
 
 
 def test_nanoseconds_that_fit_arrive_as_microseconds_and_others_are_refused(tmp_path: Path) -> None:
@@ -179,3 +215,16 @@ def test_a_value_that_a_column_of_postgresql_does_not_hold_is_told_with_file_row
     with psycopg.connect(dsn) as connection:
         found = connection.execute("select * from t order by id").fetchall()
     assert found == [(1, Decimal("1.5")), (2, Decimal("2.675"))]
+
+
+def test_a_file_of_a_type_that_the_target_does_not_have_may_be_left_out(tmp_path: Path) -> None:
+    path = source(tmp_path, pa.table({"id": [1], "at": pa.array([5], pa.time64("us"))}))
+    good = path.with_name("zzz.parquet")
+    pq.write_table(pa.table({"id": [2], "at": pa.array([5], pa.date32())}), good)
+    make_older(good)
+    options = options_for(tmp_path, on_bad_file="skip")
+    arrives(options)
+    assert [row[0] for row in rows(tmp_path)] == [2]
+    (told,) = Path(options.bad_files_path).read_text("utf-8").splitlines()
+    assert "rows.parquet" in told
+    assert "has no type for column 'at'" in told

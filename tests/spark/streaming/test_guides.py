@@ -220,7 +220,7 @@ def test_the_readme_names_a_java_for_sessions_of_one_s_own(tmp_path: Path) -> No
 
 def test_the_page_says_what_to_do_after_every_refusal() -> None:
     from epochgate.spark import streaming
-    from epochgate.spark.tables import errors
+    from epochgate.spark.values import errors
 
     text = (ROOT / "docs" / "streaming.md").read_text("utf-8")
     _, _, recovery = text.partition("\n## Recovery\n")

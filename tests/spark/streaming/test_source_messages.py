@@ -68,6 +68,19 @@ def test_a_query_is_told_its_own_options_or_that_they_are_those_of_the_command(t
         assert f"`epochgate ingest --{flag}" in told, told
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Say --delimiter ';' (delimiter in Python).", 'Say .option("delimiter", ";").'),
+        ("give --null '' (null in Python) as well", 'give .option("null", "") as well'),
+        ("read with --no-header (header=False in Python)", 'read with .option("header", "false")'),
+        ("--columns (columns in Python) and name the others", ".schema(...) and name the others"),
+    ],
+)
+def test_an_option_that_both_doors_have_is_named_as_that_of_the_query(text: str, told: str) -> None:
+    assert told_here(text) == told
+
+
 def test_the_options_that_messages_name_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(HERE.values()) <= set(KNOWN)
     assert set(HERE) <= set(IngestOptions.__dataclass_fields__)

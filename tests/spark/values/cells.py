@@ -27,13 +27,16 @@ def of_scalar(scalar: pa.Scalar) -> Cell:
     kind = scalar.type
     if not scalar.is_valid:
         return None
+    if isinstance(kind, pa.BaseExtensionType):
+        return of_scalar(scalar.value)
     if pa.types.is_dictionary(kind):
         return of_scalar(scalar.dictionary[scalar.index.as_py()])
     if pa.types.is_timestamp(kind):
         name = "wall" if kind.tz is None else "moment"
         return name, scalar.value * NANOSECONDS[kind.unit]
-    if pa.types.is_time(kind):
-        return "time", scalar.value * NANOSECONDS[kind.unit]
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        name = "time" if pa.types.is_time(kind) else "duration"
+        return name, scalar.value * NANOSECONDS[kind.unit]
     if pa.types.is_date(kind):
         days = scalar.value if kind == pa.date32() else Fraction(scalar.value, 86_400_000)
         return "day", days

@@ -74,7 +74,7 @@ class Fault:
 def _of(module: str, *changes: tuple[str, str, str]) -> tuple[Change, ...]:
     functions = dict.fromkeys(name for name, _, _ in changes)
     return tuple(
-        Change(module, name, tuple(texts for of, *texts in changes if of == name))
+        Change(module, name, tuple((before, after) for of, before, after in changes if of == name))
         for name in functions
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 import os
 import random
@@ -10,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -250,28 +250,29 @@ class Postgres(Target):
             names = [column.name for column in cursor.description]
             return Counter(
                 of_row(
-                    (name, self._as_given(name, value))
+                    (name, as_given(self.schema.field(name).type, self.kinds[name], value))
                     for name, value in zip(names, row, strict=True)
                 )
                 for row in cursor.fetchall()
             )
 
-    def _as_given(self, name: str, value: Any) -> Any:
-        """The cell of a value whose column has a type that says as much in another way: a number by
-        the shortest digits of a double, a day as its midnight, a wall clock as that of UTC.
-        """
-        kind, cell = self.schema.field(name).type, of_value(value)
-        if pa.types.is_decimal(kind) and isinstance(value, float):
-            held = pa.float32() if self.kinds[name] == "real" else pa.float64()
-            return of_value(Decimal(_digits(value, held)))
-        if pa.types.is_floating(kind) and isinstance(value, Decimal):
-            exact = pa.scalar(float(value), kind).as_py()
-            is_short = not value.is_finite() or Decimal(_digits(exact, kind)) == value
-            return of_value(exact) if is_short else cell
-        if pa.types.is_date(kind) and cell is not None and cell[0] == "wall":
-            return of_value(value.date()) if value.time() == dt.time() else cell
-        is_wall = pa.types.is_timestamp(kind) and kind.tz is None
-        return ("wall", cell[1]) if is_wall and cell is not None else cell
+
+def as_given(kind: pa.DataType, column: str, value: Any) -> Any:
+    """The cell of a value whose column has a type that says as much in another way: a number by
+    the shortest digits of a double, a day as its midnight, a wall clock as that of UTC.
+    """
+    cell = of_value(value)
+    if pa.types.is_decimal(kind) and isinstance(value, float):
+        held = pa.float32() if column == "real" else pa.float64()
+        return of_value(Decimal(_digits(value, held)))
+    if pa.types.is_floating(kind) and isinstance(value, Decimal):
+        exact = pa.scalar(float(value), kind).as_py()
+        is_short = not value.is_finite() or Decimal(_digits(exact, kind)) == value
+        return of_value(exact) if is_short else cell
+    if pa.types.is_date(kind) and cell is not None and cell[0] == "wall":
+        return "day", Fraction(cell[1], 86_400 * 10**9)
+    is_wall = pa.types.is_timestamp(kind) and kind.tz is None
+    return ("wall", cell[1]) if is_wall and cell is not None else cell
 
 
 def _digits(number: float, kind: pa.DataType) -> str:

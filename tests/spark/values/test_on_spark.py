@@ -16,7 +16,7 @@ from tests.spark.shared import session_of
 from tests.spark.values import nasty
 from tests.spark.values.cells import of_table
 from tests.spark.values.sources import Format, write
-from tests.spark.values.streamed import SPELLED
+from tests.spark.values.streamed import spelled
 from tests.spark.values.targets import ZONES, Delta, Parquet, Target
 from tests.spark.values.trip import told
 
@@ -138,12 +138,11 @@ def test_a_query_moves_what_its_files_have(
     half = whole.num_rows // 2
     tables = [whole.slice(0, half), whole.slice(half)]
     source = write(tmp_path / "in", whole, tables, form, random.Random(len(sink)))
-    options = {key: SPELLED.get(key, str)(value) for key, value in source.options.items()}
     place = {"source": str(tmp_path / "in"), "state": str(tmp_path / "state"), "settle": "0"}
     place["partitions"] = "2"
     query = (
         spark.readStream.format("epochgate")
-        .options(**options, **place)
+        .options(**spelled(source.options), **place)
         .schema(from_arrow_schema(COLUMNS))
         .load()
         .writeStream.format("epochgate")
