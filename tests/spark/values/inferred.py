@@ -67,6 +67,8 @@ def may_be(text: str | None, cell: Cell) -> bool:
         return bool(value == text)
     if kind == "truth":
         return text == ("true" if value else "false")
+    if (kind, value) == ("number", "-0"):
+        return text in ("-0", "-0.0")
     if kind == "number":
         return isinstance(value, Fraction) and _is_number(text, value)
     if kind == "day":

@@ -74,7 +74,7 @@ class Fault:
 def _of(module: str, *changes: tuple[str, str, str]) -> tuple[Change, ...]:
     functions = dict.fromkeys(name for name, _, _ in changes)
     return tuple(
-        Change(module, name, tuple(texts for of, *texts in changes if of == name))
+        Change(module, name, tuple((before, after) for of, before, after in changes if of == name))
         for name in functions
     )
 
@@ -100,7 +100,7 @@ FAULTS = (
             f"{FILES}.access",
             ("FileAccess.parquet", 'coerce_int96_timestamp_unit="us",', ""),
         ),
-        properties.parquet_files,
+        partial(properties.parquet_files, tables=properties.clock_tables),
     ),
     Fault(
         "a corrected Parquet file is the old one, since its footer is",
@@ -239,7 +239,7 @@ FAULTS = (
                 ("SourceLayout.as_declared", "=not is_inferred", "=True"),
             ),
         ),
-        inferred_csv,
+        partial(properties.inferred_texts, forms=("jsonl",)),
         Stream,
     ),
     Fault(
