@@ -1,9 +1,10 @@
 """Values of Parquet files that Arrow would change, or hand on unseen: timestamps of the old type
 INT96 that have nanoseconds, texts that are no UTF-8, and rows too long for a task's memory.
 
-Decides that they are refused, the former two with the column, and how many rows are read at once. INT96 is read as microseconds, because many of its
-timestamps, such as 9999-12-31, lie beyond nanoseconds of 64 bits. Leaves to others which part of
-the file is bad then (`reader`). Runs in a task.
+Decides that they are refused, the former two with the column, and how many rows are read at once.
+INT96 is read as microseconds, because many of its timestamps, such as 9999-12-31, lie beyond
+nanoseconds of 64 bits. Leaves to others which part of the file is bad then (`reader`). Runs in a
+task.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def rows_at_once(group: pq.RowGroupMetaData, batch_rows: int) -> int:
     Raises ValueError if a row is longer than a record of text may be: a file of a few kilobytes can
     hold a value of gigabytes.
     """
-    mean = max(0, group.total_byte_size) // max(1, group.num_rows)
+    mean: int = max(0, group.total_byte_size) // max(1, group.num_rows)
     if mean > RECORD_BYTES_MAX:
         raise ValueError(
             f"a row has {mean} bytes on average, decompressed, and {RECORD_BYTES_MAX} are the most "
