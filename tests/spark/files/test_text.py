@@ -6,10 +6,12 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from epochgate.spark.files import BadFile, FileEnumeration, SplitReader
+from epochgate.spark.files import BadFile, Dialect, FileEnumeration, SplitReader
 from epochgate.spark.files.text import EncodingUnusable, usable_encoding
+from tests.spark.files.reading import rows
 
 NAMES = ["Ada", "Müller", "Ünal, Öz", 'a "quoted" ä', "two\nlines é", "Zoë"]
 
@@ -115,3 +117,19 @@ def test_text_of_several_bytes_a_letter_is_named_as_such(
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     with pytest.raises(BadFile, match=told):
         read(tmp_path, encoding=reading)
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "options"),
+    [
+        ("csv", "1,x\n", {"dialect": Dialect(header=False)}),
+        ("jsonl", '{"id": 1, "name": "x"}\n', {}),
+    ],
+)
+def test_a_packed_file_without_a_byte_is_none_of_several_bytes_a_letter(
+    tmp_path: Path, ending: str, text: str, options: dict[str, Any]
+) -> None:
+    (tmp_path / f"a.{ending}.gz").write_bytes(gzip.compress(b""))
+    (tmp_path / f"b.{ending}").write_text(text)
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    assert rows(tmp_path, schema=schema, **options) == [{"id": 1, "name": "x"}]

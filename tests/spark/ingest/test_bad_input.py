@@ -420,3 +420,9 @@ def test_an_option_that_there_is_not_is_named_with_the_one_that_was_meant() -> N
 def test_a_package_lists_the_names_that_it_imports_when_they_are_used() -> None:
     assert {"ingest", "start_ingest", "IngestOptions"} <= {*dir(epochgate.spark.ingest)}
     assert {"run_job", "local_session"} <= {*dir(epochgate.spark)}
+
+
+def test_a_schema_that_names_a_column_twice_is_refused(tmp_path: Path) -> None:
+    twice = pa.schema([("id", pa.int64()), ("id", pa.string())])
+    with pytest.raises(IngestMisconfigured, match="two columns of the name 'id'"):
+        IngestOptions(str(tmp_path), str(tmp_path / "out"), schema=twice)

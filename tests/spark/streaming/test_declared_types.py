@@ -9,6 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as t
 
@@ -164,6 +166,36 @@ def test_a_type_that_the_files_have_told_is_not_taken_for_a_declared_one(
         read("b.csv", "id,zip\n2,01234\n", told)
     declared_so = declared(("id", t.LongType()), ("zip", t.LongType()))
     assert (2, 1234) in read("b.csv", "id,zip\n2,01234\n", declared_so)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("b.jsonl", '{"id": 2, "late": 7}\n'), ("b.csv", "id,late\n2,7\n")]
+)
+def test_a_column_that_came_after_the_files_told_theirs_is_refused_and_not_left_out(
+    read: Callable[..., list[tuple[Any, ...]]], tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / "landing").mkdir()
+    first = {"b.jsonl": '{"id": 1}\n', "b.csv": "id\n1\n"}[name]
+    (tmp_path / "landing" / f"a{Path(name).suffix}").write_text(first)
+    options = {"source": str(tmp_path / "landing"), "state": "state", "settle": "0"}
+    told = t.StructType.fromJson(json.loads(inferred(parse_source(options).arrow_schema()).json()))
+    with pytest.raises(EpochgateError, match=rf"(?s){name}.*late"):
+        read(name, text, told)
+    assert set(read(name, text, declared(("id", t.LongType())))) == {(1,), (2,)}
+
+
+@pytest.mark.parametrize("kind", [pa.uint16(), pa.time32("ms"), pa.list_(pa.uint8())], ids=str)
+def test_a_type_that_spark_lacks_is_refused_by_column(tmp_path: Path, kind: pa.DataType) -> None:
+    pq.write_table(pa.table({"id": [1], "odd": pa.nulls(1, kind)}), tmp_path / "a.parquet")
+    parsed = parse_source({"source": str(tmp_path), "state": "state", "settle": "0"})
+    with pytest.raises(OptionsWrong, match="the column 'odd' of the files is"):
+        inferred(parsed.arrow_schema())
+
+
+def test_a_column_that_is_declared_twice_is_refused() -> None:
+    twice = declared(("id", t.LongType()), ("id", t.StringType()))
+    with pytest.raises(OptionsWrong, match="two columns of the name 'id'"):
+        StreamReader(parse_source({"source": "in", "state": "state"}), twice)
 
 
 @pytest.mark.spark

@@ -74,13 +74,14 @@ class Fault:
 def _of(module: str, *changes: tuple[str, str, str]) -> tuple[Change, ...]:
     functions = dict.fromkeys(name for name, _, _ in changes)
     return tuple(
-        Change(module, name, tuple(texts for of, *texts in changes if of == name))
+        Change(module, name, tuple((before, after) for of, before, after in changes if of == name))
         for name in functions
     )
 
 
 declared_csv = partial(properties.declared_texts, forms=("csv",))
 inferred_csv = partial(properties.inferred_texts, forms=("csv",))
+inferred_jsonl = partial(properties.inferred_texts, forms=("jsonl",))
 FAULTS = (
     Fault(
         "a column that is there twice is null",
@@ -99,7 +100,7 @@ FAULTS = (
             f"{FILES}.access",
             ("FileAccess.parquet", 'coerce_int96_timestamp_unit="us",', ""),
         ),
-        properties.parquet_files,
+        partial(properties.parquet_files, tables=properties.clock_tables),
     ),
     Fault(
         "a corrected Parquet file is the old one, since its footer is",
@@ -148,6 +149,20 @@ FAULTS = (
             ("_is_double", "not is_long or _are_digits_kept(texts, values)", "True"),
         ),
         inferred_csv,
+    ),
+    Fault(
+        "digits of JSON numbers are lost",
+        _of(
+            f"{FILES}.json_lines",
+            ("infer_json", "are_digits_kept(sample, look, _floats(table))", "True"),
+            ("JsonLines.parse", "not are_digits_kept(text, look, _floats(table))", "False"),
+        ),
+        inferred_jsonl,
+    ),
+    Fault(
+        "JSON strings that look like times become some",
+        _of(f"{FILES}.json_lines", ("infer_json", "_as_texts(table.schema)", "table.schema")),
+        inferred_jsonl,
     ),
     Fault(
         "escapes stay in texts",
@@ -224,7 +239,7 @@ FAULTS = (
                 ("SourceLayout.as_declared", "=not is_inferred", "=True"),
             ),
         ),
-        inferred_csv,
+        partial(properties.inferred_texts, forms=("jsonl",)),
         Stream,
     ),
     Fault(

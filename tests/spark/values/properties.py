@@ -19,6 +19,7 @@ from tests.spark.values.tally import Tally
 from tests.spark.values.targets import ZONES, Target
 from tests.spark.values.trip import in_zone, take
 
+PARQUET: tuple[Format, ...] = ("parquet", "parquet by DuckDB")
 FOLDERS = (*["values"] * 6, "values %20", "va\u0301lues +#x & 'more'")
 Place = Callable[[Path], Target]
 Property = Callable[[Place, Callable[[], Path], st.DataObject], None]
@@ -29,6 +30,8 @@ flat_tables = nasty.tables(simple)
 of_any_type = simple | st.sampled_from(list(nasty.EXOTIC))
 parquet_tables = nasty.tables(of_any_type | nasty.nested(of_any_type))
 of_spark = st.sampled_from(nasty.SPEAKABLE)
+usual_tables = nasty.tables(of_spark)
+clock_tables = nasty.tables(st.sampled_from([pa.timestamp("us"), pa.int64()]))
 spark_tables = nasty.tables(of_spark | nasty.nested(of_spark))
 fixed_tables = nasty.tables(st.sampled_from(nasty.FIXED))
 
@@ -45,14 +48,22 @@ def is_told_in_text(table: pa.Table) -> bool:
 text_tables = nasty.tables(of_spark | st.just(pa.string())).filter(is_told_in_text)
 
 
-def parquet_files(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
+def parquet_files(
+    place: Place,
+    folder: Callable[[], Path],
+    data: st.DataObject,
+    tables: st.SearchStrategy[pa.Table] | None = None,
+) -> None:
     """Parquet files arrive as they were."""
     target = placed(place, folder(), data)
-    tables = parquet_tables if target.takes_nested else flat_tables
-    if target.lacks_types and data.draw(st.integers(0, 3)):
-        tables = spark_tables
+    if tables is None:
+        tables = parquet_tables if target.takes_nested else flat_tables
+        if data.draw(st.integers(0, 3)) == 0:
+            tables = usual_tables
+        elif target.lacks_types:
+            tables = spark_tables
     table = data.draw(tables)
-    trip(target, table, data.draw(st.sampled_from(["parquet", "parquet by DuckDB"])), data)
+    trip(target, table, data.draw(st.sampled_from(PARQUET)), data)
 
 
 def declared_texts(
@@ -125,7 +136,8 @@ def trip(
 ) -> None:
     """Take one table on its way."""
     chance, schema = random.Random(data.draw(st.integers(0, 9999))), options.get("schema")
-    assume(target.makes_itself or len(set(map(str.lower, table.column_names))) == table.num_columns)
+    are_apart = len(set(map(str.lower, table.column_names))) == table.num_columns
+    assume(target.makes_itself or are_apart)
     evolution = data.draw(st.sampled_from(target.evolutions if schema is None else ("none",)))
     is_inferred = "is_inferred" in options
     whole, parts = parts_of(
@@ -136,7 +148,8 @@ def trip(
         evolution="none" if is_inferred and evolution == "widen" else evolution,
         kept=(inferred.ROW,) if is_inferred else (),
     )
-    needs_header = is_inferred or any(part.num_columns < whole.num_columns for part in parts)
+    lacks_columns = any(part.num_columns < whole.num_columns for part in parts)
+    needs_header = is_inferred or lacks_columns
     try:
         source = write(target.place / "in", whole, parts, kind, chance, needs_header=needs_header)
     except Unwritable:
@@ -149,3 +162,6 @@ def trip(
     with in_zone(chance.choice(ZONES)):
         outcome = take(source, target, starts_again=chance.random() < 0.1, **options)
     tally.add(type(target).__name__, kind, whole, outcome)
+    is_usual = kind in PARQUET and all(one in nasty.SPEAKABLE for one in whole.schema.types)
+    if is_usual and target.takes_odd_paths and not target.lacks_types and not lacks_columns:
+        assert outcome.has_arrived or not are_apart, outcome.refusal

@@ -18,7 +18,14 @@ from epochgate.spark.streaming.sink import Sink
 from tests.spark.values.cells import Rows
 from tests.spark.values.targets import Outcome, Target, of_files
 
-SPELLED = {"header": lambda has: str(has).lower(), "null": lambda texts: texts[0]}
+
+def spelled(options: dict[str, Any]) -> dict[str, str]:
+    """Options as Spark has them."""
+    own = {key: str(value) for key, value in options.items()}
+    if "null" in own:
+        own["null"] = options["null"][0]
+        own["header"] = own["header"].lower()
+    return own
 
 
 class Stream(Target):
@@ -28,11 +35,9 @@ class Stream(Target):
 
     def ingest(self, *, schema: pa.Schema | None = None, **options: Any) -> Outcome:
         """One batch of all files; without a schema, of the columns that the files tell."""
-        given = {
-            key: SPELLED.get(key, str)(value)
-            for key, value in options.items()
-            if key not in ("schema_evolution", "checkpoint_every_s", "split_bytes_target")
-        }
+        for of_ingestions in ("schema_evolution", "split_bytes_target"):
+            options.pop(of_ingestions, None)
+        given = spelled(options)
         given["batchRows"] = given.pop("batch_rows", "100")
         given |= {"source": str(self.place / "in"), "state": str(self.place / "state")}
         try:

@@ -26,7 +26,7 @@ from tests.spark.values.targets import Delta, Iceberg, Objects, Parquet, Postgre
 
 TABLES = int(os.environ.get("EPOCHGATE_TABLES", "0"))
 """How many tables the long run makes."""
-SHARES = {Parquet: 26, Objects: 26, Delta: 13, Iceberg: 5, Postgres: 8, Stream: 26}
+SHARES: dict[Any, int] = {Parquet: 26, Objects: 26, Delta: 13, Iceberg: 5, Postgres: 8, Stream: 26}
 """Of a hundred tables of the long run, how many go into each target at least: the more, the less a
 table costs."""
 CORRECTED = 2

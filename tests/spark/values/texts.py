@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import json
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,11 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.spark.values.inferred import JSON_NUMBER
+
 NULL = "\\N"
 """An unquoted field of a CSV file that is null."""
 BYTE_ORDER_MARK = "\ufeff"
 ODD = 0.03
 """The share of files that are as they should not be, and are refused if they are not read right."""
+JSON_SCALAR = re.compile(rf"{JSON_NUMBER.pattern}|true|false")
 OFFSETS = ("+02:00", "-05:00", "+05:30", "-11:00")
 
 
@@ -108,6 +112,7 @@ def _quoted(text: str, style: Style) -> str:
 def write_jsonl(stem: Path, table: pa.Table, chance: random.Random, style: Style) -> Path:
     """One file; what is null is said so or is not there, the fields of a row have any order."""
     ascii_only, end = chance.random() < 0.5, chance.choice(["\n", "\r\n"])
+    bare = chance.choice([0, 0, 0.9, 1])
     between = chance.choice([", ", ",", " , "])
     lines = []
     for number, row in enumerate(texts_of(table, chance)):
@@ -117,7 +122,10 @@ def write_jsonl(stem: Path, table: pa.Table, chance: random.Random, style: Style
             if text is None and chance.random() < 0.5:
                 continue
             told = "null"
-            if text is not None and not _is_bare(kind):
+            if text is not None and JSON_SCALAR.fullmatch(text) and chance.random() < bare:
+                # To a column of text, a number is the text that stands there.
+                told = text
+            elif text is not None and not _is_bare(kind):
                 told = json.dumps(text, ensure_ascii=ascii_only)
             elif text is not None and pa.types.is_nested(kind):
                 told = json.dumps(table.column(column)[number].as_py(), ensure_ascii=ascii_only)
