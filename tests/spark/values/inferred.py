@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.spark.values.cells import EPOCH, MICROSECOND, Cell
 from tests.spark.values.nasty import decimals, integers, texts
+from tests.spark.values.texts import PLAIN_NUMBER
 
 ROW = "row"
 """The column that tells rows apart."""
-PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?(\.0)?")
 
 
 def _padded(number: int) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 from tests.spark.values import properties
 from tests.spark.values.properties import Property
 from tests.spark.values.streamed import Stream
-from tests.spark.values.targets import Delta, Parquet
+from tests.spark.values.targets import Delta, Parquet, Postgres
 
 FILES, STREAMING = "epochgate.spark.files", "epochgate.spark.streaming"
 
@@ -81,6 +81,7 @@ def _of(module: str, *changes: tuple[str, str, str]) -> tuple[Change, ...]:
 
 declared_csv = partial(properties.declared_texts, forms=("csv",))
 inferred_csv = partial(properties.inferred_texts, forms=("csv",))
+inferred_jsonl = partial(properties.inferred_texts, forms=("jsonl",))
 FAULTS = (
     Fault(
         "a column that is there twice is null",
@@ -224,7 +225,7 @@ FAULTS = (
                 ("SourceLayout.as_declared", "=not is_inferred", "=True"),
             ),
         ),
-        partial(properties.inferred_texts, forms=("jsonl",)),
+        inferred_jsonl,
         Stream,
     ),
     Fault(
@@ -256,5 +257,34 @@ FAULTS = (
         ),
         properties.parquet_files,
         Delta,
+    ),
+    Fault(
+        "texts of JSON that look like times are times",
+        _of(f"{FILES}.json_lines", ("_as_text", "pa.string() if is_time(kind) else kind", "kind")),
+        inferred_jsonl,
+    ),
+    Fault(
+        "digits of JSON are lost in doubles",
+        _of(
+            f"{FILES}.json_lines",
+            ("infer_json", "are_digits_kept(sample, look, _floats(table))", "True"),
+            ("JsonLines.parse", "not are_digits_kept(text, look, _floats(table))", "False"),
+        ),
+        inferred_jsonl,
+    ),
+    Fault(
+        "the zone of the server decides what a clock says",
+        (
+            *_of(
+                "epochgate.spark.postgres_sink.database",
+                ("connect", "\"set local timezone to 'UTC'\"", '"select 1"'),
+            ),
+            *_of(
+                "epochgate.spark.values.relations",
+                ("_converted", 'kind.base == "timestamptz" and found.tz is None', "False"),
+            ),
+        ),
+        partial(properties.parquet_files, tables=properties.clock_tables),
+        Postgres,
     ),
 )
