@@ -19,7 +19,7 @@ from typing import Any
 from tests.spark.values import properties
 from tests.spark.values.properties import Property
 from tests.spark.values.streamed import Stream
-from tests.spark.values.targets import Delta, Parquet, Postgres
+from tests.spark.values.targets import Delta, Parquet
 
 FILES, STREAMING = "epochgate.spark.files", "epochgate.spark.streaming"
 
@@ -262,29 +262,5 @@ FAULTS = (
         "texts of JSON that look like times are times",
         _of(f"{FILES}.json_lines", ("_as_text", "pa.string() if is_time(kind) else kind", "kind")),
         inferred_jsonl,
-    ),
-    Fault(
-        "digits of JSON are lost in doubles",
-        _of(
-            f"{FILES}.json_lines",
-            ("infer_json", "are_digits_kept(sample, look, _floats(table))", "True"),
-            ("JsonLines.parse", "not are_digits_kept(text, look, _floats(table))", "False"),
-        ),
-        inferred_jsonl,
-    ),
-    Fault(
-        "the zone of the server decides what a clock says",
-        (
-            *_of(
-                "epochgate.spark.postgres_sink.database",
-                ("connect", "\"set local timezone to 'UTC'\"", '"select 1"'),
-            ),
-            *_of(
-                "epochgate.spark.values.relations",
-                ("_converted", 'kind.base == "timestamptz" and found.tz is None', "False"),
-            ),
-        ),
-        partial(properties.parquet_files, tables=properties.clock_tables),
-        Postgres,
     ),
 )

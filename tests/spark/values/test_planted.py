@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 from tests.spark.values.planted import FAULTS, Fault
-from tests.spark.values.targets import Postgres
 
 EXAMPLES_MAX = 600
 
@@ -45,12 +42,7 @@ def first_failure(fault: Fault, folder: Callable[[], Path], most: int) -> tuple[
 
 @pytest.mark.mutants
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_a_fault_that_is_planted_is_found(
-    fault: Fault, folder: Callable[[], Path], request: pytest.FixtureRequest
-) -> None:
-    if fault.target is Postgres:
-        place = partial(Postgres, dsn=request.getfixturevalue("dsn"))
-        fault = replace(fault, target=place)
+def test_a_fault_that_is_planted_is_found(fault: Fault, folder: Callable[[], Path]) -> None:
     with fault.planted():
         at, _ = first_failure(fault, folder, EXAMPLES_MAX)
     assert at <= EXAMPLES_MAX, "the fault was not found"
