@@ -239,7 +239,7 @@ FAULTS = (
                 ("SourceLayout.as_declared", "=not is_inferred", "=True"),
             ),
         ),
-        partial(properties.inferred_texts, forms=("jsonl",)),
+        inferred_jsonl,
         Stream,
     ),
     Fault(
@@ -271,5 +271,10 @@ FAULTS = (
         ),
         properties.parquet_files,
         Delta,
+    ),
+    Fault(
+        "texts of JSON that look like times are times",
+        _of(f"{FILES}.json_lines", ("_as_text", "pa.string() if is_time(kind) else kind", "kind")),
+        inferred_jsonl,
     ),
 )

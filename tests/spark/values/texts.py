@@ -134,6 +134,8 @@ def write_jsonl(stem: Path, table: pa.Table, chance: random.Random, style: Style
             values.append(f"{json.dumps(name, ensure_ascii=ascii_only)}: {told}")
         chance.shuffle(values)
         lines.append("{" + between.join(values) + "}")
+    if chance.random() < ODD:
+        lines.insert(chance.randrange(1, len(lines) + 1) if lines else 0, "null")
     return _written(stem.with_suffix(".jsonl"), lines, end, chance, style)
 
 
