@@ -1,9 +1,10 @@
 """Values of Parquet files that Arrow would change, or hand on unseen: timestamps of the old type
 INT96 that have nanoseconds, texts that are no UTF-8, and rows too long for a task's memory.
 
-Decides that they are refused, the former two with the column, and how many rows are read at once. INT96 is read as microseconds, because many of its
-timestamps, such as 9999-12-31, lie beyond nanoseconds of 64 bits. Leaves to others which part of
-the file is bad then (`reader`). Runs in a task.
+Decides that they are refused, the former two with the column, and how many rows are read at once.
+INT96 is read as microseconds, because many of its timestamps, such as 9999-12-31, lie beyond
+nanoseconds of 64 bits. Leaves to others which part of the file is bad then (`reader`). Runs in a
+task.
 """
 
 from __future__ import annotations
