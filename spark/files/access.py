@@ -84,9 +84,17 @@ class FileAccess:
         return decompressed(raw) if compression == "gzip" else raw
 
     def parquet(
-        self, path: str, stamp: Stamp, *, verified: bool = False, int96_unit: str = "us"
+        self,
+        path: str,
+        stamp: Stamp,
+        *,
+        verified: bool = False,
+        int96_unit: str = "us",
+        buffer_bytes: int = 0,
     ) -> pq.ParquetFile:
-        """The Parquet file; of an object, as with this stamp. verified: pages by checksums."""
+        """The Parquet file; of an object, as with this stamp. verified: pages by checksums.
+        buffer_bytes: how much of a column is read at once; 0 for all of it in a row group.
+        """
         # Arrow reads a path without Python.
         source = self.open(path, stamp) if is_remote(path) else path
         return pq.ParquetFile(
@@ -94,6 +102,7 @@ class FileAccess:
             page_checksum_verification=verified,
             # As nanoseconds, which is Arrow's default, INT96 wraps around outside 1677 to 2262.
             coerce_int96_timestamp_unit=int96_unit,
+            buffer_size=buffer_bytes,
         )
 
     def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:

@@ -66,35 +66,35 @@ def look_at(data: bytes, for_doubles: bool = True) -> Look | None:
     if not data:
         return Look(0, False)
     text = np.frombuffer(data, np.uint8)
-    found, has_long_numbers = [], False
-    for at in range(0, len(text), _PIECE_BYTES):
-        piece = text[at : at + _PIECE_BYTES]
-        found.append(np.flatnonzero(piece == _LINE_END) + at)
-        if for_doubles and not has_long_numbers:
-            # A number that goes on in the next piece is looked at in one of both.
-            has_long_numbers = _may_have_runs(text[at : at + _PIECE_BYTES + _LONG])
+    # What is before each line end; a line end of its own begins no record.
+    lasts = np.flatnonzero(text[1:] == _LINE_END)
     if not data.endswith(b"\n"):
-        found.append(np.array([len(text)]))
-    ends = np.concatenate(found)
-    count = len(ends)
-    if not (text[0] == _OPEN and _are_records(text, ends)):
+        lasts = np.append(lasts, len(text) - 1)
+    count = len(lasts)
+    if not (text[0] == _OPEN and _are_records(text, lasts)):
         lines = [line.strip(BLANK.encode()) for line in data.split(b"\n")]
         lines = [line for line in lines if line]
         if not all(line.startswith(b"{") and line.endswith(b"}") for line in lines):
             return None
         count = len(lines)
-    is_long = max(ends[0], np.diff(ends).max(initial=0)) > DEPTH_MAX
-    return None if is_long and _may_be_deep(text, ends) else Look(count, has_long_numbers)
+    is_long = max(lasts[:1].sum(), np.diff(lasts).max(initial=0)) >= DEPTH_MAX
+    if is_long and _may_be_deep(text, lasts, count):
+        return None
+    # A number that goes on in the next piece is looked at in one of both.
+    has_long_numbers = for_doubles and any(
+        _may_have_runs(text[at : at + _PIECE_BYTES + _LONG])
+        for at in range(0, len(text), _PIECE_BYTES)
+    )
+    return Look(count, has_long_numbers)
 
 
-def _are_records(text: Any, ends: Any) -> bool:
+def _are_records(text: Any, lasts: Any) -> bool:
     """Whether what is around each line end is a brace, as it is between records."""
-    lasts = text[ends - 1]
-    if not (lasts == _CLOSE).all():
-        returns = lasts == _RETURN
-        if not (text[ends - 1 - returns] == _CLOSE).all():
-            return False
-    return bool((text[ends[:-1] + 1] == _OPEN).all())
+    before = text.take(lasts)
+    if not (before == _CLOSE).all():
+        # A carriage return may be there.
+        before = text.take(lasts - (before == _RETURN))
+    return bool((before == _CLOSE).all() and (text[2:].take(lasts[:-1]) == _OPEN).all())
 
 
 def depth_of(line: str) -> int:
@@ -152,15 +152,16 @@ def is_printed_again(number: str) -> bool:
     return Decimal(repr(value)) == Decimal(number)
 
 
-def _may_be_deep(text: Any, ends: Any) -> bool:
+def _may_be_deep(text: Any, lasts: Any, records: int) -> bool:
     letters = text | _CASE
     is_open = letters == _OPEN
-    if np.count_nonzero(is_open) - len(ends) < DEPTH_MAX:
+    # Each record has one bracket at least.
+    if np.count_nonzero(is_open) < DEPTH_MAX + records:
         return False
     at = np.flatnonzero(is_open | (letters == _CLOSE))
     steps = np.where(is_open[at], 1, -1)
     depths = np.cumsum(steps)
-    begins = np.concatenate(([0], ends[:-1] + 1))
+    begins = np.concatenate(([0], lasts[:-1] + 2))
     # Each line begins with a bracket, unless it is empty.
     firsts = np.searchsorted(at, begins[begins <= at[-1]])
     before = depths[firsts] - steps[firsts]

@@ -1,9 +1,10 @@
 """Values of Parquet files that Arrow would change, or hand on unseen: timestamps of the old type
-INT96 that have nanoseconds, and texts that are no UTF-8.
+INT96 that have nanoseconds, texts that are no UTF-8, and rows too long for a task's memory.
 
-Decides that both are refused, with the column. INT96 is read as microseconds, because many of its
-timestamps, such as 9999-12-31, lie beyond nanoseconds of 64 bits. Leaves to others which part of
-the file is bad then (`reader`). Runs in a task.
+Decides that they are refused, the former two with the column, and how many rows are read at once.
+INT96 is read as microseconds, because many of its timestamps, such as 9999-12-31, lie beyond
+nanoseconds of 64 bits. Leaves to others which part of the file is bad then (`reader`). Runs in a
+task.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from epochgate.spark.files.records import RECORD_BYTES_MAX
+
+BATCH_BYTES = RECORD_BYTES_MAX
+"""About as much is decompressed at once."""
 _WAY_ON = "Write it again, or leave the column out: --columns (columns in Python) names those read"
 
 
@@ -33,6 +38,22 @@ def has_text(kind: pa.DataType) -> bool:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     inner = (kind.field(at).type for at in range(kind.num_fields))
     return is_text or pa.types.is_string_view(kind) or any(map(has_text, inner))
+
+
+def rows_at_once(group: pq.RowGroupMetaData, batch_rows: int) -> int:
+    """The rows of a batch: `batch_rows`, or fewer if rows are long, by the row group's mean.
+
+    Raises ValueError if a row is longer than a record of text may be: a file of a few kilobytes can
+    hold a value of gigabytes.
+    """
+    mean: int = max(0, group.total_byte_size) // max(1, group.num_rows)
+    if mean > RECORD_BYTES_MAX:
+        raise ValueError(
+            f"a row has {mean} bytes on average, decompressed, and {RECORD_BYTES_MAX} are the most "
+            "that a row may have. Write its long values elsewhere, or leave their columns out of "
+            "the file"
+        )
+    return min(batch_rows, max(1, BATCH_BYTES // max(1, mean)))
 
 
 def require_utf_8(batch: pa.RecordBatch) -> None:

@@ -51,7 +51,7 @@ from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone,
 from epochgate.spark.files.json_lines import JsonLines
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
-from epochgate.spark.files.parquet_values import require_microseconds, require_utf_8
+from epochgate.spark.files.parquet_values import require_microseconds, require_utf_8, rows_at_once
 from epochgate.spark.files.parsing import RecordParser
 from epochgate.spark.files.quoting import Quoting
 from epochgate.spark.files.records import (
@@ -229,9 +229,10 @@ class SplitReader:
                     skip = position.skip_rows if group == position.at else 0
                     group_rows = file.metadata.row_group(group).num_rows
                     taken = 0
-                    require_microseconds(file, opened, group, columns, self._batch_rows)
+                    batch_rows = rows_at_once(file.metadata.row_group(group), self._batch_rows)
+                    require_microseconds(file, opened, group, columns, batch_rows)
                     for batch in file.iter_batches(
-                        batch_size=self._batch_rows,
+                        batch_size=batch_rows,
                         row_groups=[group],
                         columns=columns,
                         use_threads=False,

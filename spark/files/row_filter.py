@@ -25,6 +25,9 @@ from epochgate.spark.files.content import Stamp, is_as_it_was
 from epochgate.spark.files.partitions import partition_value
 from epochgate.spark.files.split import FileSplit, SourceLayout
 
+_BUFFER_BYTES = 4096
+"""For a look at the first value of a column."""
+
 
 class RowFilter:
     """The comparisons of a condition with values, on the columns of a source; `text` names the
@@ -78,6 +81,7 @@ class RowFilter:
             ]
             if not known:
                 return True
+            _require_readable(split, stamp, access, [one.column for one in known])
             left = share.subset(self._expression(schema, known), schema=stored)
             has_changed = not is_as_it_was(stamp, access.stamp_of(split.path))
         except OBJECT_ERRORS:
@@ -142,6 +146,17 @@ def _share(split: FileSplit, stamp: Stamp, access: FileAccess) -> ds.ParquetFile
     # Arrow reads a path without Python.
     files = fs.LocalFileSystem()
     return ds.ParquetFileFormat().make_fragment(split.path, files, row_groups=groups)
+
+
+def _require_readable(
+    split: FileSplit, stamp: Stamp, access: FileAccess, columns: Sequence[str]
+) -> None:
+    """Look at a value of each column, since pyarrow ends the process when it is asked for the
+    statistics of a column whose metadata is encrypted or damaged. Raises OSError, ArrowInvalid.
+    """
+    with access.parquet(split.path, stamp, buffer_bytes=_BUFFER_BYTES) as file:
+        for group in range(split.start, split.end):
+            next(file.iter_batches(1, [group], columns, use_threads=False), None)
 
 
 def _is_comparable(operand: Any, kind: pa.DataType) -> bool:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
 from epochgate.spark.values.errors import ValueMissing
-from epochgate.spark.values.fitting import fit
+from epochgate.spark.values.fitting import fit, require_length, tried
+
+OF_SPARK: Final = b"__CHAR_VARCHAR_TYPE_STRING"
+"""Under which Spark keeps the type of a column that was declared with a length of its texts."""
+LIMIT: Final = re.compile(r"(?P<kind>(var)?char)\((?P<length>[0-9]+)\)")
 
 
 def conformed(batch: pa.RecordBatch, agreed: pa.Schema, where: str) -> pa.RecordBatch:
@@ -23,8 +31,16 @@ def conformed(batch: pa.RecordBatch, agreed: pa.Schema, where: str) -> pa.Record
     for field, column in zip(agreed, batch.columns, strict=True):
         if column.null_count and not field.nullable:
             raise ValueMissing(field.name, pc.index(column.is_null(), True).as_py(), where)
-        columns.append(fit(column, field.name, field.type, where))
+        made = fit(column, field.name, field.type, where)
+        if limit := LIMIT.fullmatch((field.metadata or {}).get(OF_SPARK, b"").decode()):
+            made = tried(made, field.name, limit[0], where, partial(_limited, limit=limit))
+        columns.append(made)
     return pa.RecordBatch.from_arrays(columns, schema=bare(agreed))
+
+
+def _limited(texts: pa.Array, limit: re.Match[str]) -> pa.Array:
+    require_length(texts, int(limit["length"]), is_filled_up=limit["kind"] == "char")
+    return texts
 
 
 def bare(schema: pa.Schema) -> pa.Schema:

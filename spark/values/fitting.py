@@ -150,6 +150,23 @@ def _first(column: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> int:
     return low
 
 
+def require(holds: pa.Array, reason: str) -> None:
+    """Raise pa.ArrowInvalid unless each value holds, or is null."""
+    if pc.any(pc.invert(holds)).as_py():
+        raise pa.ArrowInvalid(reason)
+
+
+def require_length(texts: pa.Array, length: int, *, is_filled_up: bool) -> None:
+    """Raise pa.ArrowInvalid for a text that is too long, and, where shorter ones are filled up with
+    spaces, for one of another length.
+    """
+    lengths = pc.utf8_length(texts)
+    require(pc.less_equal(lengths, length), f"it has more than {length} characters")
+    if is_filled_up:
+        told = f"it would be filled up to {length} characters; use varchar or text"
+        require(pc.equal(lengths, length), told)
+
+
 def shown(one: pa.Array) -> str:
     """The only value of an array, for a person."""
     is_plain = pa.types.is_temporal(one.type) and not pa.types.is_interval(one.type)
@@ -217,6 +234,8 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
     kind = other.type
     if pa.types.is_float16(kind):
         # Arrow compares no numbers of this type.
+        return _is_same(one.cast(pa.float32()), other.cast(pa.float32()))
+    if pa.types.is_float16(kind):
         return _is_same(one.cast(pa.float32()), other.cast(pa.float32()))
     if pa.types.is_floating(kind):
         differing = pc.and_not(pc.not_equal(one, other), pc.and_(pc.is_nan(one), pc.is_nan(other)))

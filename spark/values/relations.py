@@ -24,6 +24,8 @@ from epochgate.spark.values.fitting import (
     is_of,
     is_text,
     may_hold,
+    require,
+    require_length,
     shown,
     tried,
 )
@@ -245,19 +247,14 @@ def _converted(column: pa.Array, kind: ColumnType) -> pa.Array:
 
 
 def _text(column: pa.Array, kind: ColumnType) -> pa.Array:
-    _require(pc.match_substring(column, "\0"), "PostgreSQL has no texts with NUL", is_wrong=True)
+    require(pc.invert(pc.match_substring(column, "\0")), "PostgreSQL has no texts with NUL")
     if kind.base == "time":
-        _require(pc.match_substring_regex(column, _TIME), "it is no time as 12:30:00.250")
+        require(pc.match_substring_regex(column, _TIME), "it is no time as 12:30:00.250")
         _require_time(_times(column), kind)
     if kind.base == "bytea":
-        _require(pc.match_substring_regex(column, _BYTES), r"it is no bytes as \x00ff")
-    if (length := kind.length) is not None:
-        lengths = pc.utf8_length(column)
-        told = f"it has more than {length} characters"
-        _require(pc.less_equal(lengths, length), told)
-        if kind.base == "bpchar":
-            told = f"PostgreSQL fills it up to {length} characters; use varchar or text"
-            _require(pc.equal(lengths, length), told)
+        require(pc.match_substring_regex(column, _BYTES), r"it is no bytes as \x00ff")
+    if kind.length is not None:
+        require_length(column, kind.length, is_filled_up=kind.base == "bpchar")
     return column
 
 
@@ -274,7 +271,7 @@ def _in_words(column: pa.Array, kind: ColumnType) -> pa.Array:
     if is_of(is_bytes, column.type):
         return _hexadecimal(column, "")
     if pa.types.is_floating(column.type) and kind.base in ("json", "jsonb"):
-        _require(pc.is_finite(column), "JSON has no such number")
+        require(pc.is_finite(column), "JSON has no such number")
         _require_plain(column)
     return _digits(column, None) if is_of(is_number, column.type) else column
 
@@ -306,18 +303,12 @@ def _require_time(column: pa.Array, kind: ColumnType) -> None:
         column = column.cast(pa.timestamp("us", column.type.tz))
         first, last = (pa.scalar(one, pa.int64()).cast(column.type) for one in _YEARS)
         told = "it is not of the years 1 to 9999"
-        _require(pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last)), told)
+        require(pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last)), told)
     if kind.fraction < MICROSECONDS:
         unit, numbers = 10 ** (MICROSECONDS - kind.fraction), column.cast(pa.int64())
         whole = pc.multiply(pc.divide(numbers, unit), unit)
         told = f"the column keeps {kind.fraction} digits of a second"
-        _require(pc.equal(whole, numbers), told)
-
-
-def _require(holds: pa.Array, reason: str, *, is_wrong: bool = False) -> None:
-    """Refuse unless each value holds, or is null."""
-    if pc.any(holds if is_wrong else pc.invert(holds)).as_py():
-        raise pa.ArrowInvalid(reason)
+        require(pc.equal(whole, numbers), told)
 
 
 def _hexadecimal(column: pa.Array, prefix: str) -> pa.Array:

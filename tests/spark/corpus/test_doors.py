@@ -23,6 +23,13 @@ if not HAS_LIMITS:
     )
 
 
+AT_EVERY_DOOR = pytest.mark.parametrize(
+    "door",
+    [pytest.param(door, marks=[pytest.mark.deep] * (door == "pipeline")) for door in DOORS],
+)
+"""In `make test` a pipeline reads the largest batches alone, in `test_doors_on_spark`."""
+
+
 def laid(answer: Answer, place: Path) -> Reading:
     """The file of an answer in a source of its own."""
     (place / "in").mkdir()
@@ -46,7 +53,7 @@ def suits(answer: Answer, door: str) -> bool:
     return door in ("ingest", "pipeline") or (has_options and answer.get("types", ()) is not None)
 
 
-@pytest.mark.parametrize("door", DOORS)
+@AT_EVERY_DOOR
 @pytest.mark.parametrize("answer", TEXT_ANSWERS, ids=lambda one: one["file"])
 def test_a_text_file_is_the_same_at_every_door(tmp_path: Path, answer: Answer, door: str) -> None:
     if not suits(answer, door):
@@ -75,7 +82,7 @@ NOT_OF_SPARK = {
 """Why the doors of Spark refuse what the others take."""
 
 
-@pytest.mark.parametrize("door", DOORS)
+@AT_EVERY_DOOR
 @pytest.mark.parametrize("key", [key for key, one in PARQUET.items() if not one.refused])
 def test_a_parquet_file_is_the_same_at_every_door(tmp_path: Path, key: str, door: str) -> None:
     (tmp_path / "in").mkdir()
@@ -90,7 +97,7 @@ def test_a_parquet_file_is_the_same_at_every_door(tmp_path: Path, key: str, door
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("door", DOORS)
+@AT_EVERY_DOOR
 @pytest.mark.parametrize("key", [key for key, one in PARQUET.items() if one.refused])
 def test_a_bad_parquet_file_is_refused_at_every_door(tmp_path: Path, key: str, door: str) -> None:
     (tmp_path / "in").mkdir()
@@ -102,7 +109,7 @@ def test_a_bad_parquet_file_is_refused_at_every_door(tmp_path: Path, key: str, d
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("door", DOORS)
+@AT_EVERY_DOOR
 @pytest.mark.parametrize("answer", PARQUET_ANSWERS, ids=lambda one: one["file"])
 def test_a_parquet_file_of_others_is_the_same_at_every_door(
     tmp_path: Path, answer: Answer, door: str

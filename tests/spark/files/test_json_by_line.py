@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from epochgate.spark.files.json_guard import DEPTH_MAX, depth_of, look_at
+from epochgate.spark.files.json_guard import DEPTH_MAX, are_digits_kept, depth_of, look_at
 from epochgate.spark.files.json_lines import JsonLines, LinesUnsure, infer_json
 from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of
 from epochgate.spark.files.json_values import whole_record
@@ -113,6 +114,34 @@ def test_what_the_fast_parser_infers_is_what_the_lines_are(lines: list[str]) -> 
         assert not any(records)
         return
     assert found is None if not records else schema_of(records).equals(found)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_look_at_the_bytes_tells_records_and_depth(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(50):
+        lines = []
+        for _ in range(chance.randrange(1, 6)):
+            size = chance.choice([1, 3, DEPTH_MAX - 2, DEPTH_MAX - 1, DEPTH_MAX, 700])
+            nested = '{"a":' + "[" * size + "]" * size + "}"
+            braces = '{"a":"' + "}" * size + '"}'
+            lines.append(chance.choice([nested, braces, '{"a":"x"}', "{}", "", " "]))
+        text = chance.choice(["\n", "\r\n"]).join(lines) + chance.choice(["", "\n"])
+        look = look_at(text.encode())
+        is_deep = max(map(depth_of, lines)) > DEPTH_MAX
+        # Braces in strings may hide the depth of a line, which is then read alone.
+        assert look is None or not is_deep
+        assert look is None or look.records == sum(bool(line.strip()) for line in lines)
+        assert look is not None or is_deep or any("}}" in line for line in lines)
+
+
+@pytest.mark.parametrize("offset", range(65_500, 65_560))
+def test_a_long_number_is_noticed_wherever_it_stands(offset: int) -> None:
+    data = b'{"s":"' + b"x" * (offset - 20) + b'","n":0.12345678901234567}\n'
+    look = look_at(data)
+    assert look is not None
+    assert look.has_long_numbers
+    assert not are_digits_kept(data, look, [pa.array([0.5])])
 
 
 @pytest.mark.parametrize("depth", [DEPTH_MAX, DEPTH_MAX + 1, 10_000])

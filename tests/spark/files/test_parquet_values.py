@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.spark.files import BadFile
+from epochgate.spark.files.parquet_values import rows_at_once
 from tests.spark.files.reading import rows
 from tests.spark.ingest.simulated import SimulatedIngest, options_for
 
@@ -74,3 +75,19 @@ def test_bytes_that_are_no_text_are_refused_wherever_they_lie(
     with pytest.raises(BadFile, match="column 'x': its text is no UTF-8"):
         rows(tmp_path / "in")
     assert [row["id"] for row in rows(tmp_path / "in", projection=["id"])] == [1, 2]
+
+
+def test_a_small_file_with_a_row_of_hundreds_of_megabytes_is_bad(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "a.parquet"
+    pq.write_table(pa.table({"id": [1], "s": ["a" * (65 << 20)]}), path, compression="zstd")
+    assert path.stat().st_size < 1 << 16
+    with pytest.raises(BadFile, match=r"row group 0, row 0.*a row has 68\d+ bytes on average"):
+        rows(tmp_path / "in")
+
+
+def test_fewer_rows_are_read_at_once_where_they_are_long(tmp_path: Path) -> None:
+    table = pa.table({"s": [chr(at) * (1 << 20) for at in range(97, 107)]})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+    group = pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0)
+    assert (rows_at_once(group, 65_536), rows_at_once(group, 10)) == (63, 10)

@@ -18,6 +18,7 @@ from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.condition import ConditionWrong, parse_condition
 from epochgate.spark.files.reader import SplitReader
 from epochgate.spark.files.row_filter import RowFilter
+from tests.spark.corpus.answers import CORPUS
 
 ROW_GROUP = 3
 
@@ -77,6 +78,15 @@ def test_a_file_that_was_written_again_since_it_was_found_is_not_pruned(tmp_path
     assert by.may_match(split, layout, FileAccess())
     (tmp_path / "a.parquet").write_bytes(b"no Parquet")
     assert by.may_match(split, layout, FileAccess())
+
+
+def test_a_file_with_an_encrypted_column_is_left_to_the_task_that_reads_it() -> None:
+    name = "public/parquet-testing/encrypt_columns_plaintext_footer.parquet"
+    enumeration = FileEnumeration(CORPUS / name)
+    (split,) = enumeration.discover()
+    layout = enumeration.layout_of(split)
+    assert the_filter("double_field > 1e300").may_match(split, layout, FileAccess())
+    assert the_filter("boolean_field = TRUE").may_match(split, layout, FileAccess())
 
 
 def test_a_column_that_a_file_has_in_another_type_or_not_at_all_prunes_nothing(

@@ -228,3 +228,26 @@ def test_a_file_of_a_type_that_the_target_does_not_have_may_be_left_out(tmp_path
     (told,) = Path(options.bad_files_path).read_text("utf-8").splitlines()
     assert "rows.parquet" in told
     assert "has no type for column 'at'" in told
+
+
+def test_numbers_for_a_column_of_text_are_refused_at_the_start_and_a_schema_makes_them_texts(
+    tmp_path: Path, dsn: str
+) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("create table t (id bigint, code text)")
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "codes.csv"
+    path.write_text("id,code\n1,7\n2,40\n")
+    make_older(path)
+    options = options_for(
+        tmp_path,
+        target=f"postgres:{dsn}#t",
+        checkpoint_directory=str(tmp_path / "checkpoints"),
+    )
+    with pytest.raises(RowsUnfit, match=r"'code' of the table is text.* int64 \(.*codes\.csv\)"):
+        SimulatedIngest(options)
+    assert not (tmp_path / "checkpoints").exists()
+    arrives(replace(options, schema="id BIGINT, code STRING"))
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute("select * from t order by id").fetchall()
+    assert found == [(1, "7"), (2, "40")]

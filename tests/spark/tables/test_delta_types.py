@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.files.column_names import NameTwice
 from epochgate.spark.parquet_sink import OutputSchemaChanged
-from epochgate.spark.tables.types import conformed
+from epochgate.spark.tables.types import OF_SPARK, conformed
 from epochgate.spark.values.errors import (
     ColumnNeverFits,
     TypeNotInTable,
@@ -119,6 +122,12 @@ def test_a_value_that_would_change_in_the_column_of_a_table_is_refused(
         (1.005, pa.float64(), pa.decimal128(10, 3)),
         (12, pa.int64(), pa.decimal128(5, 2)),
         (float("nan"), pa.float16(), pa.float32()),
+        ([0.5, float("nan")], pa.list_(pa.float16()), pa.list_(pa.float32())),
+        (
+            [("a", float("nan"))],
+            pa.map_(pa.string(), pa.float64()),
+            pa.map_(pa.string(), pa.float32()),
+        ),
         (date(2024, 2, 29), pa.date32(), pa.timestamp("us")),
         ([0.5, None], pa.list_(pa.float64()), pa.list_(pa.float32())),
     ],
@@ -136,6 +145,35 @@ def test_a_value_that_stays_the_same_is_taken_by_another_type(
     if isinstance(value, Decimal) or isinstance(found, Decimal):
         found, value = (Decimal(str(one)).normalize() for one in (found, value))
     assert repr(found) == repr(value) or found == value
+
+
+@pytest.mark.parametrize(
+    ("declared", "text", "is_taken"),
+    [
+        ("varchar(3)", "\u00e4bc", True),
+        ("varchar(3)", "abc ", False),
+        ("varchar(3)", "", True),
+        ("char(3)", "ab ", True),
+        ("char(3)", "ab", False),
+        ("char(3)", "abcd", False),
+        ("varchar(3)", None, True),
+    ],
+)
+def test_texts_have_the_length_that_spark_has_declared(
+    tmp_path: Path, declared: str, text: str | None, is_taken: bool
+) -> None:
+    column = deltalake.Field(
+        "s", deltalake.schema.PrimitiveType("string"), metadata={OF_SPARK.decode(): declared}
+    )
+    deltalake.DeltaTable.create(tmp_path / "out", deltalake.Schema([column]))
+    log = DeltaLog(str(tmp_path / "out"))
+    assert log.read()
+    batch = pa.RecordBatch.from_arrays([pa.array([text], pa.string())], names=["s"])
+    if is_taken:
+        assert conformed(batch, log.schema(), "here").to_pylist() == [{"s": text}]
+    else:
+        with pytest.raises(ValueDoesNotFit, match=f"cannot be written as {re.escape(declared)}"):
+            conformed(batch, log.schema(), "here")
 
 
 def test_a_value_that_does_not_fit_is_refused_and_not_changed() -> None:

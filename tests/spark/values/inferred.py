@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.spark.values.cells import EPOCH, MICROSECOND, Cell
 from tests.spark.values.nasty import decimals, integers, texts
-from tests.spark.values.texts import PLAIN_NUMBER
 
 ROW = "row"
 """The column that tells rows apart."""
+JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?(\.0)?")
 
 
 def _padded(number: int) -> str:
@@ -82,6 +83,19 @@ def may_be(text: str | None, cell: Cell) -> bool:
         and (found[3] or "").ljust(6, "0") == fraction
         and (found[4] or "") in zone
     )
+
+
+def may_be_in_json(text: str | None, cell: Cell) -> bool:
+    """Whether the value is the text, or the number that the text, without quotes, denotes."""
+    if cell is None or text is None or cell[0] != "number":
+        return may_be(text, cell)
+    if JSON_NUMBER.fullmatch(text) is None:
+        return False
+    told, value = Decimal(text), cell[1]
+    if value == "-0":
+        return not told and text.startswith("-")
+    # A double is the number that it prints.
+    return told == Decimal(repr(float(value))) or Fraction(told) == value
 
 
 def _is_number(text: str, value: Fraction) -> bool:

@@ -151,6 +151,20 @@ FAULTS = (
         inferred_csv,
     ),
     Fault(
+        "digits of JSON numbers are lost",
+        _of(
+            f"{FILES}.json_lines",
+            ("infer_json", "are_digits_kept(sample, look, _floats(table))", "True"),
+            ("JsonLines.parse", "not are_digits_kept(text, look, _floats(table))", "False"),
+        ),
+        inferred_jsonl,
+    ),
+    Fault(
+        "JSON strings that look like times become some",
+        _of(f"{FILES}.json_lines", ("infer_json", "_as_texts(table.schema)", "table.schema")),
+        inferred_jsonl,
+    ),
+    Fault(
         "escapes stay in texts",
         _of(
             f"{FILES}.quoting",

@@ -151,15 +151,7 @@ def trip(
     lacks_columns = any(part.num_columns < whole.num_columns for part in parts)
     needs_header = is_inferred or lacks_columns
     try:
-        source = write(
-            target.place / "in",
-            whole,
-            parts,
-            kind,
-            chance,
-            needs_header=needs_header,
-            is_inferred=is_inferred,
-        )
+        source = write(target.place / "in", whole, parts, kind, chance, needs_header=needs_header)
     except Unwritable:
         assume(False)
     source.options |= {

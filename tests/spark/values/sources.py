@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +40,6 @@ def write(
     chance: random.Random,
     *,
     needs_header: bool = True,
-    is_inferred: bool = False,
 ) -> Source:
     """Write the parts of the table, each with an order of columns of its own if a header tells it.
 
@@ -55,7 +54,6 @@ def write(
     if kind in ("csv", "jsonl"):
         style = style_of(table, chance, needs_header)
         source.options = style.options(kind == "csv")
-        style = replace(style, has_bare_numbers=is_inferred and chance.random() < 0.5)
     for number, part in enumerate(parts):
         order = list(range(part.num_columns))
         if style.has_header:

@@ -265,6 +265,8 @@ def as_given(kind: pa.DataType, column: str, value: Any) -> Any:
     if pa.types.is_decimal(kind) and isinstance(value, float):
         held = pa.float32() if column == "real" else pa.float64()
         return of_value(Decimal(_digits(value, held)))
+    if column == "jsonb" and pa.types.is_floating(kind) and value is not None:
+        value = Decimal(str(value))
     if pa.types.is_floating(kind) and isinstance(value, Decimal):
         exact = pa.scalar(float(value), kind).as_py()
         is_short = not value.is_finite() or Decimal(_digits(exact, kind)) == value

@@ -263,8 +263,6 @@ def fits(one: pa.Array, kind: ColumnType) -> bool:
 
 
 def told_alike(found: pa.DataType, kind: ColumnType, value: Any) -> Cell:
-    if kind.base == "jsonb" and pa.types.is_floating(found):
-        value = pa.scalar(float(value), found).as_py()
     if isinstance(value, uuid.UUID):
         value = value.bytes
     return as_given(found, kind.shown, value)
