@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,9 +55,9 @@ WRITINGS: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
 """The format, the options by which Spark writes, and those by which it is read."""
 
 
-@pytest.fixture(params=ZONES)
+@pytest.fixture
 def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A session of a zone."""
+    """A session of a zone, which a test's parameter names."""
     session = session_of("tests/spark/values/test_on_spark.py")
     session.conf.set("spark.sql.session.timeZone", request.param)
     register(session)
@@ -103,7 +104,11 @@ def sayable(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-@pytest.mark.parametrize("writing", WRITINGS)
+@pytest.mark.parametrize(
+    ("spark", "writing"),
+    list(zip(itertools.cycle(ZONES), WRITINGS, strict=False)),
+    indirect=["spark"],
+)
 def test_what_spark_writes_arrives_as_it_was(spark: Any, tmp_path: Path, writing: str) -> None:
     kind, by, options = WRITINGS[writing]
     table = pa.concat_tables(drawn(len(writing)))
@@ -124,7 +129,13 @@ def test_what_spark_writes_arrives_as_it_was(spark: Any, tmp_path: Path, writing
 
 
 @pytest.mark.parametrize(
-    ("form", "sink"), [("csv", "parquet"), ("jsonl", "delta"), ("parquet", "delta")]
+    ("spark", "form", "sink"),
+    [
+        (ZONES[0], "csv", "parquet"),
+        (ZONES[1], "jsonl", "delta"),
+        (ZONES[1], "parquet", "parquet"),
+    ],
+    indirect=["spark"],
 )
 @pytest.mark.skipif(
     not HAS_LIMITS, reason="Spark before 4.2 does not tell a source where it goes on"
