@@ -9,8 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as t
 
@@ -182,14 +180,6 @@ def test_a_column_that_came_after_the_files_told_theirs_is_refused_and_not_left_
     with pytest.raises(EpochgateError, match=rf"(?s){name}.*late"):
         read(name, text, told)
     assert set(read(name, text, declared(("id", t.LongType())))) == {(1,), (2,)}
-
-
-@pytest.mark.parametrize("kind", [pa.uint16(), pa.time32("ms"), pa.list_(pa.uint8())], ids=str)
-def test_a_type_that_spark_lacks_is_refused_by_column(tmp_path: Path, kind: pa.DataType) -> None:
-    pq.write_table(pa.table({"id": [1], "odd": pa.nulls(1, kind)}), tmp_path / "a.parquet")
-    parsed = parse_source({"source": str(tmp_path), "state": "state", "settle": "0"})
-    with pytest.raises(OptionsWrong, match="the column 'odd' of the files is"):
-        inferred(parsed.arrow_schema())
 
 
 def test_a_column_that_is_declared_twice_is_refused() -> None:

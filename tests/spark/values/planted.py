@@ -98,7 +98,7 @@ FAULTS = (
         "dates of INT96 wrap around",
         _of(
             f"{FILES}.access",
-            ("FileAccess.parquet", 'coerce_int96_timestamp_unit="us",', ""),
+            ("FileAccess.parquet", "coerce_int96_timestamp_unit=int96_unit,", ""),
         ),
         partial(properties.parquet_files, tables=properties.clock_tables),
     ),
@@ -240,15 +240,6 @@ FAULTS = (
             ),
         ),
         inferred_jsonl,
-        Stream,
-    ),
-    Fault(
-        "a stream fails at a type that Spark lacks, of no column",
-        _of(
-            f"{STREAMING}.source_rows",
-            ("_of_spark", "except PySparkException as error", "except KeyError as error"),
-        ),
-        properties.parquet_files,
         Stream,
     ),
     Fault(
