@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as 
 
 from tests.spark.values.planted import FAULTS, Fault
 
-EXAMPLES_MAX = 600
+EXAMPLES_MAX = 3000
 
 
 def first_failure(fault: Fault, folder: Callable[[], Path], most: int) -> tuple[int, Exception]:

@@ -21,7 +21,7 @@ from tests.spark.values.inferred import JSON_NUMBER
 NULL = "\\N"
 """An unquoted field of a CSV file that is null."""
 BYTE_ORDER_MARK = "\ufeff"
-ODD = 0.03
+ODD = 0.05
 """The share of files that are as they should not be, and are refused if they are not read right."""
 JSON_SCALAR = re.compile(rf"{JSON_NUMBER.pattern}|true|false")
 OFFSETS = ("+02:00", "-05:00", "+05:30", "-11:00")
@@ -112,7 +112,7 @@ def _quoted(text: str, style: Style) -> str:
 def write_jsonl(stem: Path, table: pa.Table, chance: random.Random, style: Style) -> Path:
     """One file; what is null is said so or is not there, the fields of a row have any order."""
     ascii_only, end = chance.random() < 0.5, chance.choice(["\n", "\r\n"])
-    bare = chance.choice([0, 0, 0.9, 1])
+    bare = chance.choice([0, 0.9, 1])
     between = chance.choice([", ", ",", " , "])
     lines = []
     for number, row in enumerate(texts_of(table, chance)):
