@@ -23,11 +23,12 @@ if not HAS_LIMITS:
     )
 
 
+IN_CHECK_DEEP = "pipeline", "frame"
 AT_EVERY_DOOR = pytest.mark.parametrize(
     "door",
-    [pytest.param(door, marks=[pytest.mark.deep] * (door == "pipeline")) for door in DOORS],
+    [pytest.param(door, marks=[pytest.mark.deep] * (door in IN_CHECK_DEEP)) for door in DOORS],
 )
-"""In `make test` a pipeline reads the largest batches alone, in `test_doors_on_spark`."""
+"""In `make check` all doors read the largest batches, in `test_doors_on_spark`."""
 
 
 def laid(answer: Answer, place: Path) -> Reading:

@@ -2,7 +2,7 @@
 
 Files of a batch have the same columns. Those of texts are declared as STRING, so that each field
 has to arrive letter by letter; of Parquet the types are those of the files. Which file a row is of
-is told by a directory. `make test` reads the largest batches, `make check-deep` all.
+is told by a directory. `make check` reads the largest batches, `make check-deep` all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.spark.corpus.test_parquet import read
 from tests.spark.shared import session_of
 from tests.spark.values.cells import Rows, of_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.programs, pytest.mark.timeout(300)]
 if not HAS_LIMITS:
     pytest.skip(
         "Spark before 4.2 does not tell a source in Python where it goes on",
@@ -41,8 +41,8 @@ if not HAS_LIMITS:
 CLOCKS = ("clocks_of_milliseconds", "clocks_of_microseconds", "clocks_of_nanoseconds")
 NOT_ON_SPARK = {*NOT_OF_SPARK, *CLOCKS}
 """Also those of a type that Spark 4.3 has, and refuses."""
-IN_MAKE_TEST = 2
-"""How many batches `make test` reads."""
+IN_MAKE_CHECK = 2
+"""How many batches `make check` reads."""
 FILE = "of_file"
 Lay = Callable[[Path], Path]
 """Puts a file into a folder."""
@@ -151,7 +151,7 @@ def go_through_all(batch: Batch, place: Path) -> None:
         assert door(spark, reading) == expected, (door, batch)
 
 
-@pytest.mark.parametrize("number", range(IN_MAKE_TEST))
+@pytest.mark.parametrize("number", range(IN_MAKE_CHECK))
 def test_files_of_one_kind_are_the_same_at_every_door(tmp_path: Path, number: int) -> None:
     go_through_all(batches(tmp_path / "each")[number], tmp_path / "batch")
 

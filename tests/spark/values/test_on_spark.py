@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from epochgate.spark.streaming import register
 from epochgate.spark.streaming.source import HAS_LIMITS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.programs]
 TABLES, ROWS = 12, 4
 MOMENT = pa.timestamp("us", tz="UTC")
 COLUMNS = pa.schema([(f"c{at}", kind) for at, kind in enumerate(nasty.SPEAKABLE)])
