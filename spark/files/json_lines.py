@@ -9,6 +9,7 @@ Runs in a task, and on the driver for the sample from which types are inferred.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Literal
 
@@ -24,6 +25,7 @@ from epochgate.spark.files.split import SourceLayout
 from epochgate.spark.files.times import is_time, times_of
 
 _LARGE = 2.0**63
+_QUOTED_NUMBER = re.compile(rb'"(?:[-+.0-9eE]|\\u00[0-9a-fA-F]{2})+"\s*[],}]')
 _BEGIN_BYTES = 1 << 16
 _SHOWN_MAX = 200
 
@@ -93,6 +95,8 @@ class JsonLines:
         self._for_doubles = self._others == "infer" or (
             layout.is_inferred and "double" in str(self._texts.types)
         )
+        self._takes_strings = layout.is_inferred and "decimal" in str(self._texts.types)
+        """Whether the parser would take the string `"7"` for a number, as it does of decimals."""
         stored = set(layout.schema.names)
         self._required = [
             name
@@ -102,6 +106,8 @@ class JsonLines:
 
     def parse(self, text: bytes) -> pa.Table:
         """Whole records as a table. Raises LinesUnsure if they are to be read line by line."""
+        if self._takes_strings and _QUOTED_NUMBER.search(text):
+            raise LinesUnsure
         look = _looked_at(text, self._for_doubles)
         table = _parsed(text, look, self._texts, self._others)
         if self._others == "infer":

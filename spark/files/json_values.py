@@ -260,8 +260,10 @@ def _converter(kind: pa.DataType, is_inferred: bool) -> Callable[[Any], Any]:
     if pa.types.is_floating(kind):
         return _to_floating(kind, is_inferred)
     if pa.types.is_decimal(kind):
+        # To a declared column, a string may say a number.
+        told = Number if is_inferred else str
         return lambda value: (
-            pa.scalar(str(value)).cast(kind).as_py() if isinstance(value, str) else None
+            pa.scalar(str(value)).cast(kind).as_py() if isinstance(value, told) else None
         )
     if is_time(kind):
         return lambda value: times_of(pa.array([value]), kind)[0].value if _is_text(value) else None

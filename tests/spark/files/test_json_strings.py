@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from epochgate.spark.files import BadFile
 from tests.spark.files.reading import rows, write
 
 LOOKS_LIKE_A_TIME = [
@@ -72,3 +73,15 @@ def test_a_declared_time_is_read_as_one(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", lines({"at": "2024-07-01T12:00:00+02:00"}))
     (row,) = rows(tmp_path, schema=pa.schema([("at", pa.timestamp("us", tz="UTC"))]))
     assert row["at"].isoformat() == "2024-07-01T10:00:00+00:00"
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("string", ['"0"', '"-1.0"', r'"\u0030"'])
+def test_a_string_is_no_number_of_a_column_of_large_integers(
+    tmp_path: Path, place: Any, string: str
+) -> None:
+    write(tmp_path / "a.jsonl", lines({"v": place(2**63)}))
+    line = json.dumps({"v": place("...")}).replace('"..."', string)
+    write(tmp_path / "b.jsonl", f"{lines({'v': place(7)})}{line}\n")
+    with pytest.raises(BadFile, match="line 2, column 'v'"):
+        rows(tmp_path)
