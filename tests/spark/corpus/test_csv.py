@@ -11,13 +11,21 @@ from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
 from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.dialect import Dialect
-from tests.spark.corpus.answers import ANSWER_LISTS, ANSWERS, CORPUS, EVERY, copy_of, printed
+from tests.spark.corpus.answers import (
+    ANSWER_LISTS,
+    ANSWERS,
+    CORPUS,
+    EVERY,
+    JSON_ANSWERS,
+    copy_of,
+    printed,
+)
 
 EACH_SIZE_TO = 60
 """A longer file is read in blocks of 1 to 60 bytes, and as a whole."""
 SPLITS_MAX = 20
 EACH_OF_SPLITS = 7
-"""Of a file that is cut into splits, each seventh size of blocks is tried."""
+"""Of a file that is cut into splits, `make test` tries each seventh size of blocks."""
 
 
 def read(source: Path, target: int, block_bytes: list[int], **options: Any) -> list[Any]:
@@ -64,13 +72,25 @@ def test_a_file_has_one_answer_at_every_block_size(
     require_answer(tmp_path, answer, target)
 
 
-def require_answer(tmp_path: Path, answer: dict[str, Any], target: int) -> None:
-    """Read the file of an answer in blocks of each size, and splits of a target of bytes."""
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "answer", [*ANSWERS, *JSON_ANSWERS], ids=lambda one: f"{one['folder']}/{one['file']}"
+)
+def test_so_has_a_file_that_is_cut_into_splits(tmp_path: Path, answer: dict[str, Any]) -> None:
+    require_answer(tmp_path, answer, 7, each=1)
+
+
+def require_answer(
+    tmp_path: Path, answer: dict[str, Any], target: int, each: int = EACH_OF_SPLITS
+) -> None:
+    """Read the file of an answer in blocks of each size, and splits of a target of bytes; of a file
+    that is cut, in blocks of each such size.
+    """
     source = copy_of(answer, tmp_path)
     options, size = answer.get("options", {}), source.stat().st_size
     sizes = [*range(1, min(size, EACH_SIZE_TO) + 1), size, 1 << 20]
     if target < size:
-        target, sizes = max(target, size // SPLITS_MAX), [*sizes[::EACH_OF_SPLITS], 1 << 20]
+        target, sizes = max(target, size // SPLITS_MAX), [*sizes[::each], 1 << 20]
     if "refused" in answer:
         for size in sizes:
             with pytest.raises(EpochgateError) as caught:
