@@ -60,7 +60,7 @@ class StreamingQuery(ClosedSystem):
         "accepts": 0,
         "batch_retries": 1,
     }
-    DERIVED: ClassVar[dict[str, str]] = {"batches": "K + 0"}
+    DERIVED: ClassVar[dict[str, str]] = {"batches": "K + 0", "looks": "batch_retries + 1"}
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("driver", "start"),
         Step("driver", "start_copy", is_fair=False),
@@ -104,6 +104,7 @@ class StreamingQuery(ClosedSystem):
     carried: int
     accepts: int
     batch_retries: int
+    looks: int
 
     query_batch: list[Commit] = machines(Commit)
     driver: list[Driver] = machines(Driver)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import ANY, STAY, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.query_table import COPIED, MOVED_AWAY
-from epochgate.models.query_batch import IDLE, KNOWN, MOVED, QueryBatch
+from epochgate.models.query_batch import (
+    AHEAD,
+    BEHIND,
+    CHANGED,
+    IDLE,
+    KNOWN,
+    MOVED,
+    QueryBatch,
+)
 
 if TYPE_CHECKING:
     from epochgate.models.closed.streaming import StreamingQuery
@@ -63,6 +71,8 @@ class Driver(Environment):
     offsets: int = Int(3)
     asked: int = Int(SWEEP)
     """Which step the machine has asked for."""
+    looks: int = Int("looks")
+    """How often the commit has looked, while it may look again."""
     has_applied: bool = Bool()
     """The batch has taken effect, and the machine does not know."""
     late: int = Int(SWEEP)
@@ -354,32 +364,64 @@ class Driver(Environment):
         self.offsets = 0
         self.asked = NOTHING
         self.has_applied = False
+        self.looks = 0
         self.system.query_batch[self.driver].restart()
 
     # port `target` of the machine
 
     def look(self, batch: int, tries: int) -> None:
-        self.asked = LOOK
+        self.ask(LOOK, batch)
+        assert tries == self.looks, "a look is told how many tries went before"
+        self.looks += 1
 
     def note(self, batch: int) -> None:
-        self.asked = NOTE
+        self.ask(NOTE, batch)
 
     def apply(self, batch: int) -> None:
-        self.asked = APPLY
+        self.ask(APPLY, batch)
 
     def record(self, batch: int) -> None:
-        self.asked = RECORD
+        self.ask(RECORD, batch)
+        self.looks = 0
 
     def sweep(self, batch: int) -> None:
-        self.asked = SWEEP
+        self.ask(SWEEP, batch)
+        self.looks = 0
+
+    def ask(self, step: int, batch: int) -> None:
+        self.check_batch(batch)
+        self.asked = step
+
+    def hear_end(self, batch: int) -> None:
+        self.check_batch(batch)
+        self.looks = 0
+
+    def check_batch(self, batch: int) -> None:
+        assert batch == self.batch, "a step of a commit, and its end, is of the batch it began with"
 
     def done(self, batch: int) -> None:
+        self.hear_end(batch)
         self.end()
 
     def refused(self, batch: int, reason: int) -> None:
+        self.hear_end(batch)
+        self.check_reason(reason)
         if self.place == 1:
             self.system.location[1].is_given_up = True
         self.give_up()
 
+    def check_reason(self, reason: int) -> None:
+        number = self.system.table.number[self.query]
+        assert (
+            (reason == BEHIND and number < self.batch)
+            or (reason == AHEAD and number > self.batch + 1)
+            or (
+                reason == CHANGED
+                and self.system.table.differs(self.query, self.batch, self.offsets) > 0
+            )
+            or reason == self.system.table.origin(self.query, self.place)
+        ), "a batch is refused for what the target shows"
+
     def failed(self, batch: int) -> None:
+        self.hear_end(batch)
         self.give_up()
