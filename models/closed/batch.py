@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Array, Int, Opaque, Row, Trigger, machines
+from epochgate.fsm import STAY, Array, Int, Row, Trigger, machines
 from epochgate.fsm.closed import (
     ClosedSystem,
     Environment,
@@ -158,7 +158,8 @@ class World(Environment):
     def ask_coordinator(self, number: int) -> None:
         self.system.answer[number - 1].hand_out()
 
-    def keep(self, state: Opaque) -> None:
+    def keep(self, state: int) -> None:
+        assert state == self.sent, "the state that is kept is the coordinator's at this moment"
         self.kept = self.sent
 
     def taken(self) -> None:

@@ -220,11 +220,12 @@ class ClosedJob(Job, ClosedSystem):
         "the store knows which checkpoint is under way, and holds each part that was acknowledged"
     )
     def keeps_parts(self) -> bool:
-        return self.store.is_begun == (
+        is_under_way = (
             self.checkpoint.state == TRIGGERING
             or self.checkpoint.state == PENDING
             or self.checkpoint.state == STORING
-        ) and all(
+        )
+        return self.store.begun == (self.checkpoint.number if is_under_way else 0) and all(
             self.store.has_part[s] == self.checkpoint.has_acknowledged[s]
             for s in range(self.subtasks)
         )

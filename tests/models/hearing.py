@@ -188,8 +188,8 @@ class Flow:
         owner, callee = call.owner, call.callee
         match callee.sort:
             case "method":
-                which = self._of(owner, method)
-                return {self._hand(callee.machine, callee.name, given)} | which
+                self._look(self._of(owner, method))  # an index decides which machine it is
+                return {self._hand(callee.machine, callee.name, given)}
             case "trigger":
                 assert callee.machine is not None
                 self._look(self._of(owner, method))

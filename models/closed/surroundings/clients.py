@@ -211,6 +211,7 @@ class AskedUser(User):
             "a coordinator that has failed the job is not asked for its state"
         )
         assert self.system.periodic == 0, "a job with periodic checkpoints takes no other snapshot"
+        assert request == SNAPSHOT, "a client that asks a question gets no snapshot"
         self.system.batch_snapshot[self.coordinator].ask()
 
     def refuse_early(self, request: int) -> None:

@@ -251,6 +251,9 @@ class Checkpoint(Environment):
         self.system.committer.carry(self.number)
         self.system.post_commit.carry(self.number)
 
+    def check_saving(self, checkpoint: int) -> None:
+        assert checkpoint == self.number, "what is carried goes into the checkpoint to be stored"
+
     def store(self) -> None:
         self.system.store.save(self.number)
 

@@ -150,10 +150,12 @@ class FloodingCoordinator(Environment):
     # port `room` of the send window
 
     def allow(self, size: int, until: int) -> None:
+        assert size == self.size(), "what may be sent is the event that was asked for"
         self.granted = until
         self.put()
 
     def refuse(self, size: int, unconfirmed: int) -> None:
+        assert size == self.size(), "what is refused is the event that was asked for"
         assert unconfirmed > 0, "a sender is refused only where something waits"
         assert unconfirmed == self.sent - self.over, "the error says how much waits"
         self.refused()

@@ -60,7 +60,8 @@ class Coordinator(Unasked):
         self.system.budget.failures += 1
 
     def answer(self) -> None:
-        self.system.snapshot[self.coordinator].succeed(self.asked_for, 0)
+        state = self.system.keeper[self.coordinator].state_in(self.asked_for)
+        self.system.snapshot[self.coordinator].succeed(self.asked_for, state)
         self.asked_for = 0
 
     def fail_job(self) -> None:
@@ -274,6 +275,8 @@ class Record(Environment):
 
     def outlived(self, place: int, attempt: int, reason: int) -> None:
         assert self.system.lives(self.vertex), "another attempt of the subtask goes on"
+        assert place // self.system.concurrent == self.vertex, "it was at a place of the subtask"
+        assert attempt == self.system.attempt[place].number, "it was the last attempt there"
         self.is_due = False
 
 

@@ -27,6 +27,15 @@ class Operators(Environment):
     subtask: int
 
     def restore(self, attempt: int, checkpoint: int, state: int) -> None:
+        assert attempt == self.system.attempt[self.subtask].number or self.system.renumbered > 0, (
+            "the attempt that is restored is the subtask's present one"
+        )
+        assert checkpoint == self.system.checkpoint.completed, (
+            "what is restored is the last completed checkpoint"
+        )
+        assert state == self.system.process[self.subtask].part(checkpoint), (
+            "the state that is restored is the subtask's in that checkpoint"
+        )
         for c in range(self.system.coordinators):
             self.system.process[self.subtask].handled[c] = self.system.process[
                 self.subtask
@@ -73,9 +82,15 @@ class Operators(Environment):
             self.system.process[self.subtask].up.push(FATAL + checkpoint)
 
     def complete(self, checkpoint: int) -> None:
+        assert checkpoint == self.system.checkpoint.completed, (
+            "a checkpoint that is told to be completed is"
+        )
         self.system.process[self.subtask].is_owed_an_end = False
 
     def aborted(self, checkpoint: int) -> None:
+        assert self.system.checkpoint.completed < checkpoint <= self.system.checkpoint.number, (
+            "a checkpoint that is told to be aborted is, and was not completed"
+        )
         self.system.process[self.subtask].is_owed_an_end = False
 
     def ended(self) -> None:

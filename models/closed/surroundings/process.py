@@ -293,7 +293,7 @@ class Process(Environment):
                 number == self.system.checkpoint.number
                 and self.system.checkpoint.has_acknowledged[self.subtask]
             ):
-                self.system.attempt[self.subtask].acknowledge(self.identity, number, False, 0)
+                self.acknowledge(self.identity, number, False)
 
     def say_everything(self) -> None:
         self.is_unwanted = True
@@ -326,9 +326,9 @@ class Process(Environment):
     def deliver_numbered(self, identity: int, number: int) -> None:
         checkpoints = self.system.checkpoints
         if number <= checkpoints:
-            self.system.attempt[self.subtask].acknowledge(identity, number, False, 0)
+            self.acknowledge(identity, number, False)
         elif number <= 2 * checkpoints:
-            self.system.attempt[self.subtask].acknowledge(identity, number - checkpoints, True, 0)
+            self.acknowledge(identity, number - checkpoints, True)
         elif number <= 3 * checkpoints:
             self.deliver_decline(identity, number - 2 * checkpoints)
         else:
@@ -336,6 +336,14 @@ class Process(Environment):
             coordinator = place // self.system.speeches
             said = place % self.system.speeches + 1
             self.system.attempt[self.subtask].operator_event(identity, coordinator, said)
+
+    def acknowledge(self, identity: int, checkpoint: int, is_final: bool) -> None:
+        part = self.part(checkpoint)
+        self.system.attempt[self.subtask].acknowledge(identity, checkpoint, is_final, part)
+
+    def part(self, checkpoint: int) -> int:
+        """What stands for the subtask's state in a checkpoint."""
+        return checkpoint * self.system.subtasks + self.subtask + 1
 
     def deliver_decline(self, identity: int, checkpoint: int) -> None:
         if (
@@ -377,12 +385,18 @@ class Process(Environment):
     # port `scheduler` of the attempt
 
     def deploy(self, attempt: int) -> None:
+        self.check_attempt(attempt)
         self.is_wanted = True
         self.is_released = False
         self.system.restarter.due[self.subtask] = False
 
     def starting(self, attempt: int) -> None:
-        pass
+        self.check_attempt(attempt)
+
+    def check_attempt(self, attempt: int) -> None:
+        assert attempt == self.system.attempt[self.subtask].number, (
+            "a process is started for the present attempt"
+        )
 
     def release(self, identity: int) -> None:
         assert not self.goes_down_for_good(), "no process begins again in a job that goes down"

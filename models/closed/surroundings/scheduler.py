@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from epochgate.models.closed.placing import PlacedTask
 
 PENDING, RUNNING, HERE, SILENT, OVER = "pending", "running", "here", "silent", "over"
+SUBTASK, REASON = 1, 2
+"""What stands for them in what the driver is told."""
 
 
 class Cluster(Environment):
@@ -197,21 +199,21 @@ class Scheduler(Environment):
             "stop_hearing",                    "the JVM of the driver does not do what it is asked next"),
 
         Row("turn_away",    RUNNING,            PENDING, "hears",
-            "judge",                           "the attempt is killed"),
+            "check, judge",                    "the attempt is killed"),
         Row("turn_away",    RUNNING,            STAY,    "not hears",
-            "judge, refuse",                   "the attempt goes on"),
+            "check, judge, refuse",            "the attempt goes on"),
         Row("turn_away",    SILENT,             STAY,    None,
-            "order_end",                       "the executor is told to end the task"),
+            "check, order_end",                "the executor is told to end the task"),
         Row("remove_executor", SILENT,          STAY,    "not hears",
-            "refuse",                          "Spark goes on to wait for the executor"),
+            "check, refuse",                   "Spark goes on to wait for the executor"),
         Row("remove_executor", SILENT,          PENDING, "hears",
-            "forget_kill, give_up_early, give_host_up", "Spark starts the task again elsewhere"),
+            "check, forget_kill, give_up_early, give_host_up", "Spark starts the task again elsewhere"),
         Row("ask_strategy", (PENDING, RUNNING, SILENT), STAY,    "may_ask",
-            "count_question",                  "the restart strategy lets the job go on"),
+            "check_question, count_question",  "the restart strategy lets the job go on"),
         Row("ask_strategy", (PENDING, RUNNING, SILENT), OVER,    "not may_ask",
-            None,                              "the restart strategy ends the job"),
+            "check_question",                  "the restart strategy ends the job"),
         Row("give_up",      (PENDING, RUNNING), OVER,    None,
-            None,                              "the job is ended"),
+            "check_reason",                    "the job is ended"),
     )
     # fmt: on
 
@@ -268,7 +270,7 @@ class Scheduler(Environment):
                 self.system.placement.room(h, False)
 
     def tell_landed(self) -> None:
-        self.system.placement.landed(self.at, 0)
+        self.system.placement.landed(self.at, self.attempt())
 
     def tell_reached(self) -> None:
         self.has_come = True
@@ -284,17 +286,32 @@ class Scheduler(Environment):
 
     def tell_silenced(self) -> None:
         self.has_missed[self.at] = True
-        self.system.placement.silenced(self.at, 0)
+        self.system.placement.silenced(self.at, self.attempt())
 
     def tell_unanswered(self) -> None:
         # Where the driver's port is closed to a host, none of its processes is heard.
-        self.system.placement.unanswered(self.at, 0, self.is_reachable())
+        self.system.placement.unanswered(self.at, self.attempt(), self.is_reachable())
 
     def forget_kill(self) -> None:
         self.is_killed = False
 
     def give_host_up(self) -> None:
         self.system.cluster[self.at].is_given_up = True
+
+    def attempt(self) -> int:
+        """What stands for the attempt that the driver looks at."""
+        return self.at + 1
+
+    def check(self, host: int, attempt: int) -> None:
+        assert host == self.at, "what is ended is where the task runs"
+        assert attempt == self.attempt(), "what is ended is the attempt that the driver looks at"
+
+    def check_question(self, subtask: int, reason: int) -> None:
+        assert subtask == SUBTASK, "the restart strategy is asked about the subtask"
+        self.check_reason(reason)
+
+    def check_reason(self, reason: int) -> None:
+        assert reason == REASON, "the reason is the one that the driver has given"
 
     def order_end(self, host: int) -> None:
         self.is_killed = True
@@ -308,10 +325,10 @@ class Scheduler(Environment):
 
     def tell_failing(self) -> None:
         self.is_hopeless = not self.has_come
-        self.system.placement.failing(0, 0)
+        self.system.placement.failing(SUBTASK, REASON)
 
     def tell_overdue(self) -> None:
-        self.system.placement.overdue(0, 0, self.has_come)
+        self.system.placement.overdue(SUBTASK, REASON, self.has_come)
 
     # The port of the machine.
 
@@ -337,4 +354,5 @@ class Scheduler(Environment):
         self.is_avoided[host] = False
 
     def strand(self, host: int) -> None:
+        assert host == self.at, "the driver is told where the task tries again"
         self.was_stranded = True

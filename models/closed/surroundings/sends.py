@@ -50,8 +50,14 @@ class Sends(Environment):
         self.undecided -= count
 
     def held(self, event: int) -> None:
+        self.check_event(event)
         self.is_sending = False
 
     def turned_away(self, event: int) -> None:
+        self.check_event(event)
         self.is_sending = False
         self.undecided -= 1
+
+    def check_event(self, event: int) -> None:
+        assert event > 0, "a coordinator hears of an event"
+        assert event == self.sent or not self.is_sending, "it is the one that it sends"

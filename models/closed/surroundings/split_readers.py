@@ -288,6 +288,7 @@ class Dealer(Environment):
         self.is_waiting = True
 
     def said(self, attempt: int, event: int) -> None:
+        assert self.system.reader[self.subtask].attempt == attempt, "it is the present one"
         assert event == CURRENT, "what is said is heard from the reader that is there"
         self.is_spoken_to = False
 

@@ -235,6 +235,8 @@ class Notices(Environment):
     system: ConcurrentAttempts
 
     def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
+        assert self.system.attempt[subtask].identity == identity, "it is the process of the place"
+        assert checkpoint == self.system.checkpoint.number, "the barrier is of the checkpoint"
         self.system.starter[identity - 1].has_barrier = True
 
     def complete(self, subtask: int, identity: int, checkpoint: int) -> None:

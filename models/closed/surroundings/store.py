@@ -27,8 +27,8 @@ class Store(Environment):
     """A checkpoint was given to it to store."""
     is_late_answer_due: bool = Bool()
     """A save that hung may answer after all."""
-    is_begun: bool = Bool()
-    """It was told of a checkpoint, and not what has come of it."""
+    begun: int = Int("checkpoints")
+    """The checkpoint that it was told of, and not what has come of it; 0 for none."""
     has_part: list[bool] = Array(Bool(), "subtasks")
     """The subtask's part of the checkpoint under way was kept."""
     has_ledger: bool = Bool()
@@ -130,12 +130,21 @@ class Store(Environment):
     # port `driver` of the checkpoint
 
     def started(self, checkpoint: int) -> None:
-        self.is_begun = True
+        assert checkpoint == self.system.checkpoint.number, "each checkpoint is told by its number"
+        self.begun = checkpoint
+
+    def check_begun(self, checkpoint: int) -> None:
+        assert checkpoint == self.begun, "what is told is told of the checkpoint that has begun"
 
     def keep(self, checkpoint: int, subtask: int, snapshot: int) -> None:
+        self.check_begun(checkpoint)
+        assert snapshot == self.system.process[subtask].part(checkpoint), (
+            "what is kept is the subtask's part of this checkpoint"
+        )
         self.has_part[subtask] = True
 
     def save(self, checkpoint: int) -> None:
+        self.check_begun(checkpoint)
         assert self.has_ledger or self.system.committer.state != COMMITTING, (
             "a checkpoint carries what is not known to be committed"
         )
@@ -147,6 +156,7 @@ class Store(Environment):
         self.has_work = True
 
     def completed(self, checkpoint: int) -> None:
+        self.check_begun(checkpoint)
         for c in range(self.system.coordinators):
             assert self.system.keeper[c].has_state, (
                 "a completed checkpoint holds the state of every coordinator"
@@ -176,6 +186,7 @@ class Store(Environment):
         self.forget()
 
     def aborted(self, checkpoint: int, reason: int) -> None:
+        self.check_begun(checkpoint)
         if self.is_failure_due:
             assert self.system.checkpoint.failures == self.failures_before + 1 or (
                 self.failures_before == self.system.tolerable_failures
@@ -186,7 +197,7 @@ class Store(Environment):
         self.forget()
 
     def forget(self) -> None:
-        self.is_begun = False
+        self.begun = 0
         for s in range(self.system.subtasks):
             self.has_part[s] = False
         for c in range(self.system.coordinators):
@@ -201,5 +212,6 @@ class Store(Environment):
             self.system.names.rename_marks()
 
     def unknown(self, checkpoint: int, reason: int) -> None:
+        self.check_begun(checkpoint)
         self.has_work = False
         self.forget()

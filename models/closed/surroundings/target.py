@@ -187,6 +187,7 @@ class Sink(Environment):
     # port `sink` of the committer
 
     def carry(self, checkpoint: int, earlier: int) -> None:
+        self.system.checkpoint.check_saving(checkpoint)
         assert self.is_held[earlier - 1], "the driver has the committables of what it stores"
         self.system.checkpoint.carried[earlier - 1] = True
 
@@ -272,6 +273,8 @@ class Worker(Environment):
     number: int = Int("checkpoints")
     """Whose work is under way."""
     tries: int = Int("commit_retries")
+    failed: int = Int("checkpoints")
+    """Whose work has just failed; 0 once something has come of it."""
     has_acted: bool = Bool()
     late: int = Int("checkpoints")
     """Whose work has hung, and may end after all; 0 for none."""
@@ -336,9 +339,9 @@ class Worker(Environment):
         return self.late > 0
 
     def report_hangs(self) -> None:
-        number = self.number
+        self.failed = self.number
         self.rest()
-        self.system.post_commit.expire(number, self.tries, "the work does not end")
+        self.system.post_commit.expire(self.failed, self.tries, "the work does not end")
 
     def report_late(self) -> None:
         number = self.late
@@ -349,6 +352,7 @@ class Worker(Environment):
     def note(self, checkpoint: int, tries: int) -> None:
         self.number = checkpoint
         self.tries = tries
+        self.failed = 0
 
     def do_it(self) -> None:
         assert self.system.sink.is_visible[self.number - 1], (
@@ -369,6 +373,7 @@ class Worker(Environment):
     def lose(self) -> None:
         self.rest()
         self.tries = 0
+        self.failed = 0
         self.late = 0
 
     def report_done(self) -> None:
@@ -377,9 +382,9 @@ class Worker(Environment):
         self.system.post_commit.done(number, self.tries)
 
     def report_failed(self) -> None:
-        number = self.number
+        self.failed = self.number
         self.rest()
-        self.system.post_commit.failed(number, self.tries, "the work has failed")
+        self.system.post_commit.failed(self.failed, self.tries, "the work has failed")
 
     # port `worker` of the work after commits
 
@@ -388,11 +393,13 @@ class Worker(Environment):
         self.ask(checkpoint, tries)
 
     def record(self, checkpoint: int, earlier: int) -> None:
+        self.system.checkpoint.check_saving(checkpoint)
         assert self.system.sink.is_held[earlier - 1], "the driver has the committables of a debt"
         self.system.checkpoint.owing[earlier - 1] = True
 
     def stalled(self, checkpoint: int, reason: int) -> None:
-        """A person is told."""
+        assert checkpoint == self.failed, "a person is told whose work is put off"
+        self.failed = 0
 
     def release(self, checkpoint: int) -> None:
         self.system.sink.is_held[checkpoint - 1] = False

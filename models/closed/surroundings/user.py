@@ -175,7 +175,8 @@ class User(Unasked):
     def succeed(self) -> None:
         number = self.asked_for
         self.asked_for = 0
-        self.system.snapshot[self.coordinator].succeed(number, 0)
+        state = self.system.keeper[self.coordinator].state_in(number)
+        self.system.snapshot[self.coordinator].succeed(number, state)
 
     def report_start(self) -> None:
         self.starting = 0
@@ -296,6 +297,9 @@ class User(Unasked):
         self.system.sender[self.coordinator, subtask].failed()
 
     def subtask_reset(self, subtask: int, checkpoint: int) -> None:
+        assert checkpoint == self.system.checkpoint.completed, (
+            "a subtask goes back to the last completed checkpoint"
+        )
         self.system.sender[self.coordinator, subtask].rewind()
 
     def event(self, subtask: int, attempt: int, event: int) -> None:
@@ -315,4 +319,10 @@ class Keeper(Environment):
     has_state: bool = Bool()
 
     def keep(self, checkpoint: int, state: int) -> None:
+        assert checkpoint == self.system.checkpoint.number, "it is kept for its checkpoint"
+        assert state == self.state_in(checkpoint), "it is the coordinator's state in the checkpoint"
         self.has_state = True
+
+    def state_in(self, checkpoint: int) -> int:
+        """What stands for the coordinator's state in a checkpoint."""
+        return checkpoint * self.system.coordinators + self.coordinator + 1

@@ -38,8 +38,12 @@ class Wire(Environment):
             "an attempt after a restart of all has a number of its own"
         )
         self.system.restarter.next_numbers[self.subtask] = 0
+        assert checkpoint == self.system.checkpoint.completed, (
+            "an attempt goes back to the last completed checkpoint"
+        )
         if self.reaches(identity):
-            self.system.task[self.subtask].restore(attempt, checkpoint, 0)
+            state = self.system.process[self.subtask].part(checkpoint)
+            self.system.task[self.subtask].restore(attempt, checkpoint, state)
         if self.system.renumbered > 0:
             self.system.names.rename_attempt(self.subtask)
 
