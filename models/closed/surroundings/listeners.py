@@ -276,7 +276,9 @@ class Record(Environment):
     def outlived(self, place: int, attempt: int, reason: int) -> None:
         assert self.system.lives(self.vertex), "another attempt of the subtask goes on"
         assert place // self.system.concurrent == self.vertex, "it was at a place of the subtask"
-        assert attempt == self.system.attempt[place].number, "it was the last attempt there"
+        newest = self.system.attempt[place].number
+        assert attempt == newest or not self.is_due, "it is the attempt that has failed"
+        assert attempt <= newest, "it was at this place before the one that is there"
         self.is_due = False
 
 
