@@ -21,7 +21,6 @@ from tests.mutation.bodies import BodyMutant, reached
 from tests.mutation.checking import Found, claimed
 from tests.mutation.homes import HOMES, SYSTEMS_THAT_RUN
 
-
 UNFOUND: dict[str, str] = {}
 """Lies that no claim finds, each with its reason."""
 

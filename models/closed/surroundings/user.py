@@ -315,6 +315,7 @@ class Keeper(Environment):
     INDEX = ("coordinator",)
 
     system: ClosedJob
+    coordinator: int
 
     has_state: bool = Bool()
 
