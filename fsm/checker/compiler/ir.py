@@ -136,10 +136,9 @@ class Fail:
 
 @dataclass(frozen=True)
 class Cover:
-    """A row was taken: the one whose first number this is, in the state of this position."""
+    """The row of this number was taken."""
 
     row: int
-    state: Expr
 
 
 QUEUES = ("triggers", "effects", "events")
@@ -206,9 +205,6 @@ class RowCode:
     is_ignored: bool
     file: str
     line: int
-    is_environment: bool
-    places: tuple[tuple[str, int], ...]
-    """Each of its source states, and the number that is covered when it is taken there."""
 
 
 @dataclass
@@ -229,8 +225,6 @@ class Program:
     """The name of a property's method -> the function that evaluates it."""
     faults: list[Fault]
     rows: list[RowCode]
-    covers: int
-    """How many numbers can be covered: one for each row and each state of its machine."""
     initial: tuple[int, ...]
     blocks: tuple[int, int, int] = (0, 0, 0)
     """With symmetry: how many interchangeable blocks there are, the first word of the first, and

@@ -28,7 +28,6 @@ from epochgate.fsm.checker.compiler.ir import (
     Select,
     Stmt,
     Store,
-    fold,
 )
 
 Words = tuple[int, ...]
@@ -155,9 +154,7 @@ class PythonTarget:
             return f"run(t, {self._names[stmt.function]})"
         if isinstance(stmt, Fail):
             return f"raise StepFault({stmt.fault})"
-        if isinstance(stmt, Cover):
-            return f"covered.add({self._expr(fold('+', stmt.row, stmt.state))})"
-        return self._leave
+        return f"covered.add({stmt.row})" if isinstance(stmt, Cover) else self._leave
 
     def _store(self, stmt: Store) -> str:
         cell = self.program.cells[stmt.cell]
