@@ -19,6 +19,7 @@ from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.resuming import ResumingJob
+from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.holder import RESTORING, STARTING
 
@@ -64,6 +65,13 @@ class ForgetfulCheckpoint(Checkpoint):
     )
 
 
+class InattentiveStore(Store):
+    """Keeps what it is given without a look, so that it is seen what comes of a wrong part."""
+
+    def keep(self, checkpoint: int, subtask: int, snapshot: int) -> None:
+        self.has_part[subtask] = True
+
+
 class HastySnapshot(CoordinatorSnapshot):
     """Does not wait for sends that are on their way."""
 
@@ -107,9 +115,15 @@ class WithForgetfulCheckpoint(ClosedJob):
     STEPS = tuple(replace(step, is_stuttering=False) for step in ClosedJob.STEPS)
 
     checkpoint: Checkpoint = machines(ForgetfulCheckpoint)
+    store: Store = machines(InattentiveStore)
 
 
 class WithGullibleCheckpoint(ClosedJob):
+    checkpoint: Checkpoint = machines(ForgetfulCheckpoint)
+    store: Store = machines(InattentiveStore)
+
+
+class WithMisledStore(ClosedJob):
     checkpoint: Checkpoint = machines(ForgetfulCheckpoint)
 
 
@@ -218,6 +232,7 @@ BROKEN: tuple[tuple[type[ClosedJob], dict[str, int], str, int], ...] = (
     (WithOpenGateway, {"subtasks": 1, "coordinators": 2, "wanted": 1, "F": 0}, "I2", 12),
     (WithForgetfulCheckpoint, {"subtasks": 1}, "I1", 12),
     (WithGullibleCheckpoint, {"subtasks": 1}, "hear_again has to change nothing", 9),
+    (WithMisledStore, {"subtasks": 1}, "told of the checkpoint that has begun", 9),
     (WithHastySnapshot, {"subtasks": 1}, "refuses 'confirm'", 8),
     (WithDirectReceipts, {"F": 0}, "I7", 14),
     (WithHeedlessHolder, {}, "begins with its state in the last completed checkpoint", 2),

@@ -342,8 +342,10 @@ class Process(Environment):
         self.system.attempt[self.subtask].acknowledge(identity, checkpoint, is_final, part)
 
     def part(self, checkpoint: int) -> int:
-        """What stands for the subtask's state in a checkpoint."""
-        return checkpoint * self.system.subtasks + self.subtask + 1
+        """What stands for the subtask's state in a checkpoint: alike for all subtasks, so that
+        they are interchangeable.
+        """
+        return checkpoint + 1
 
     def deliver_decline(self, identity: int, checkpoint: int) -> None:
         if (
