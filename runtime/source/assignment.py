@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from epochgate.fsm import TransitionRefused
+from epochgate.fsm import Handle, Handles, TransitionRefused
+from epochgate.fsm.inside import machine_behind
 from epochgate.models.split_assignment import SplitAssignment, SplitAssignments
 from epochgate.runtime.api.coordinator import CoordinatorContext, SubtaskGateway
 from epochgate.runtime.api.malformed_event import MalformedEvent
@@ -43,8 +44,10 @@ class Assignments:
         self._operator_id, self._enumerator, self._hear = context.operator_id, enumerator, hear
         self._assigned = context.metrics.counter("splits_assigned")
         self._taken_back = context.metrics.counter("splits_taken_back")
-        self._system = SplitAssignments(
-            subtasks=context.parallelism, places=context.concurrent_attempts_max
+        self._system = Handles(
+            SplitAssignments,
+            subtasks=context.parallelism,
+            places=context.concurrent_attempts_max,
         )
         self._system.bind("assignment", "readers", self)
         self._system.bind("assignment", "enumerator", self)
@@ -116,7 +119,7 @@ class Assignments:
 
     def require_open(self, subtask: int, splits: Sequence[SourceSplit]) -> None:
         """Raise SplitsAfterNoMore where no row would take an assignment."""
-        machine = self._of(subtask)
+        machine = machine_behind(self._of(subtask))
         if "assign" not in machine.accepted(machine.state):
             names = [split.split_id for split in splits]
             raise SplitsAfterNoMore(
@@ -193,7 +196,7 @@ class Assignments:
         """Send something else to a reader that is there."""
         return self._gateways[subtask, attempt].send_event(event)
 
-    def _of(self, subtask: int) -> SplitAssignment:
+    def _of(self, subtask: int) -> Handle[SplitAssignment]:
         return self._system.assignment[subtask]
 
     def _fire(self, trigger: Callable[..., Any], *arguments: Any) -> None:
