@@ -52,7 +52,8 @@ class Assignments:
         self._system.bind("assignment", "readers", self)
         self._system.bind("assignment", "enumerator", self)
         self._gateways: dict[tuple[int, int], SubtaskGateway] = {}
-        self._hosts: dict[tuple[int, int], str] = {}
+        self._host = ""
+        """Of the reader that registers."""
         self._readers: dict[int, dict[int, ReaderInfo]] = {}
         self._outgoing: dict[tuple[int, int], list[SourceSplit]] = {}
         """Splits that one event sends to a reader, which gets them together."""
@@ -88,7 +89,7 @@ class Assignments:
 
     def register(self, subtask: int, attempt: int, host: str) -> None:
         """A reader says that it is there. Raises MalformedEvent when it cannot be."""
-        self._hosts[subtask, attempt] = host
+        self._host = host
         try:
             self._fire(self._of(subtask).register, attempt)
         except TransitionRefused as error:
@@ -227,7 +228,7 @@ class Assignments:
     # port `enumerator`
 
     def joined(self, subtask: int, attempt: int) -> None:
-        info = ReaderInfo(subtask, attempt, self._hosts.pop((subtask, attempt)))
+        info = ReaderInfo(subtask, attempt, self._host)
         self._readers.setdefault(subtask, {})[attempt] = info
 
     def left(self, subtask: int, attempt: int) -> None:

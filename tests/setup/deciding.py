@@ -35,7 +35,7 @@ WAYS = {
         ("shown",), "a test or a debugger asks for the coordinator of the time"
     ),
     "epochgate/benchmarks/silent.py": Way(
-        ("shown",), "a benchmark acknowledges the checkpoint under way"
+        ("machine_behind",), "a benchmark acknowledges the checkpoint under way"
     ),
     "runtime/tracing/file_journal.py": Way(
         ("record_event",), "a trace has the states of the machines, and decides nothing"
