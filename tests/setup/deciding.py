@@ -88,6 +88,10 @@ FAREWELL = (
 )
 OF_SPARK = "what Spark shows of its tasks is put into triggers of the machine, within limits"
 OF_USERS = "an enumerator of the user's is there, or not, or is called from a stale one"
+COLLECTED = (
+    "which collected rows are on their way, and which are final, is decided by hand: no machine "
+    "has the window and the checkpoints of rows yet"
+)
 
 DECISIONS = (
     Decision(
@@ -159,6 +163,21 @@ DECISIONS = (
         "Generation.call_async",
         "self._is_over",
         OF_USERS,
+    ),
+    Decision(
+        "runtime/collect/coordinator.py",
+        "CollectSinkCoordinator.notify_checkpoint_complete",
+        "c > checkpoint_id",
+        COLLECTED,
+    ),
+    Decision(
+        "runtime/collect/coordinator.py", "CollectSinkCoordinator._help", "self._waiting", COLLECTED
+    ),
+    Decision(
+        "runtime/collect/operator.py",
+        "CollectSinkOperator._next_batch",
+        "self._next >= self._until",
+        COLLECTED,
     ),
     Decision(
         "runtime/steering/coordinated.py",
