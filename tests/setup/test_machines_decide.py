@@ -56,7 +56,7 @@ READS = {
     "epochgate/benchmarks/silent.py": "a benchmark acknowledges the checkpoint under way",
     "runtime/testing/fuzzing/job.py": "the fuzzer judges what it sees",
     "runtime/testing/fuzzing/walks.py": "the fuzzer goes on until a situation is reached",
-    "runtime/api/recreate_on_reset.py": "a test or a debugger asks for the coordinator of the time",
+    "runtime/shell/recreate_on_reset.py": "a test or a debugger asks for the coordinator",
     "runtime/testing/playing/actions.py": "a schedule names an attempt and a checkpoint",
     "runtime/testing/playing/interleaving.py": "the closed job has no fence around coordinators",
     "runtime/testing/playing/late.py": "a played schedule waits until its next step can happen",
