@@ -93,8 +93,6 @@ class Assignments:
                 f"reader {subtask} of {self._operator_id!r} registered from attempt {attempt}, "
                 "which cannot be sent events; an attempt must be ready before its reader speaks"
             ) from error
-        finally:
-            self._hosts.pop((subtask, attempt), None)
 
     def request(self, subtask: int, attempt: int) -> None:
         """A reader could read another split. Raises MalformedEvent."""
@@ -226,7 +224,7 @@ class Assignments:
     # port `enumerator`
 
     def joined(self, subtask: int, attempt: int) -> None:
-        info = ReaderInfo(subtask, attempt, self._hosts[subtask, attempt])
+        info = ReaderInfo(subtask, attempt, self._hosts.pop((subtask, attempt)))
         self._readers.setdefault(subtask, {})[attempt] = info
 
     def left(self, subtask: int, attempt: int) -> None:
