@@ -242,16 +242,21 @@ class Client(Connection):
         self.asked = READ
 
     def check(self, version: int) -> None:
+        assert version == self.entries.newest + 1, "an update follows the newest version"
         self.ask(CHOOSE, version)
 
     def write(self, version: int) -> None:
         self.ask(WRITE, version)
 
     def confirm(self, version: int) -> None:
+        assert self.entries.author[version] == self.update, "what is confirmed is the update's"
         self.ask(CONFIRM, version)
 
     def forget(self, version: int) -> None:
         assert version < self.entries.newest, "the newest version is never removed"
+        assert version == 0 or version + self.system.retained == self.entries.newest, (
+            "versions are forgotten by their number"
+        )
         self.ask(FORGET, version)
 
     def done(self, version: int) -> None:

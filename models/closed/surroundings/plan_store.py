@@ -183,6 +183,7 @@ class Client(entries.Client):
 
     def give(self, batch: int) -> None:
         assert not self.entries.is_stray[batch], "what tasks read is not forgotten"
+        assert batch == self.drives.wanted(), "tasks read the batch that is run"
         self.has_read = True
         self.entries.see(batch)
 
