@@ -47,6 +47,8 @@ class Machine:
 
     IS_ENVIRONMENT: ClassVar[bool] = False
     """Whether the machine stands for something outside the protocol: see `Environment`."""
+    PEERS: ClassVar[dict[str, str]] = {}
+    """Names by which the machine speaks of others: see `Environment`."""
     WRITES_OTHERS: ClassVar[bool] = False
     """Whether the machine may write the fields of others, as one does that renumbers identities."""
     IS_CHECKED: ClassVar[bool] = True

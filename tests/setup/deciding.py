@@ -31,7 +31,7 @@ VARIANT = "a test may give a variant of the machines"
 WAYS = {
     "spark/job.py": Way(("shown",), "the status of a job is displayed"),
     "runtime/shell/concurrent_attempts.py": Way(("shown",), "which attempts a status displays"),
-    "runtime/api/recreate_on_reset.py": Way(
+    "runtime/shell/recreate_on_reset.py": Way(
         ("shown",), "a test or a debugger asks for the coordinator of the time"
     ),
     "epochgate/benchmarks/silent.py": Way(
