@@ -6,4 +6,44 @@ that is found fails.
 
 from __future__ import annotations
 
-EXCUSED: dict[str, str] = {}
+SAME_VALUE = "a value that is put into force twice is the same as once"
+NONE_PENDING = "without a pending change every row does the same: nothing"
+ONE_STEP = (
+    "both are done in one step of one thread, nothing reads one of them before the other is done, "
+    "and an error in either ends the attempt"
+)
+
+OF_REASON: dict[str, tuple[str, ...]] = {
+    SAME_VALUE: (
+        "changes: set from any state: apply twice",
+        "changes: restored from owed when is_asked and not covers_all: apply_pending twice",
+        "changes: restored from owed when not is_asked: apply_pending twice",
+    ),
+    "what is acknowledged is not pending any more": (
+        "changes: completed from owed when is_asked and covers_all: acknowledge_covered twice",
+        "changes: completed from owed when is_asked and not covers_all: acknowledge_covered twice",
+        "changes: restored from owed when is_asked and covers_all: acknowledge_covered twice",
+        "changes: restored from owed when is_asked and not covers_all: acknowledge_covered twice",
+    ),
+    "in one step the newest value is applied last, whatever is applied before it": (
+        "changes: restored from owed when is_asked and not covers_all: apply_pending before "
+        "acknowledge_covered",
+    ),
+    NONE_PENDING: (
+        "changes: snapshot from owed: also from durable",
+        "changes: completed from owed when is_asked and covers_all: also from durable",
+        "changes: completed from owed when is_asked and not covers_all: also from durable",
+        "changes: restored from owed when is_asked and covers_all: also from durable",
+        "changes: restored from owed when is_asked and not covers_all: also from durable",
+        "changes: restored from owed when not is_asked: also from durable",
+    ),
+    "the change that is applied is the newest by then": (
+        "changes.apply: `self.setting.apply(change)` -> `self.setting.apply(self.newest)`",
+    ),
+    ONE_STEP: (
+        "in_flight: show from empty when has_state: map before take",
+        "in_flight: accept from shown: write before take",
+    ),
+}
+"""Reason -> the names of the mutants that it is for."""
+EXCUSED: dict[str, str] = {name: why for why, names in OF_REASON.items() for name in names}

@@ -318,6 +318,20 @@ def test_an_executor_that_does_not_answer_is_given_up_once_its_host_is_silent() 
     assert spark.killed == [first, other]
 
 
+def test_an_executor_is_given_up_also_while_every_free_slot_is_on_a_suspect_host() -> None:
+    spark = ScriptedSpark("bad")
+    spark.is_answering = False
+    spark.fails("bad")
+    lost = spark.speaks("lost", subtask=1)
+    spark.hosts.add("lost")
+    spark.begins("bad")
+    spark.look()
+    assert "the only free slots are on hosts" in spark.said[-1]
+    spark.falls_silent(lost, subtask=1)
+    spark.looks(10.1, 10.4 + ANSWER_S)
+    assert spark.removed == ["of lost"]
+
+
 def test_an_executor_is_given_up_once_with_one_warning() -> None:
     spark = ScriptedSpark("bad", "good")
     spark.is_answering = False
