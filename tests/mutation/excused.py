@@ -40,6 +40,13 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "the change that is applied is the newest by then": (
         "changes.apply: `self.setting.apply(change)` -> `self.setting.apply(self.newest)`",
     ),
+    "a watch that is set again is the same watch": (
+        "send_window: want from any state when not has_room: watch twice",
+        "send_window: freed from awaited when not has_room: watch twice",
+    ),
+    "where no sender waits, what the watch finds is ignored": (
+        "send_window: freed from awaited when not has_room: also from quiet",
+    ),
     ONE_STEP: (
         "in_flight: show from empty when has_state: map before take",
         "in_flight: accept from shown: write before take",
