@@ -203,7 +203,7 @@ def test_while_one_waits_for_room_another_is_refused_and_both_are_told() -> None
     window = gateway_of(2000)
     sent = [window.send_event(of(1000)) for _ in range(2)]
     room = window.when_room()
-    with pytest.raises(GatewayFull, match="the event of 1500 bytes .* 2000 bytes of events wait"):
+    with pytest.raises(GatewayFull, match=r"the event of 1500 bytes .* 2000 bytes of events wait"):
         window.send_event(of(1500))
     confirm(sent[0])
     assert room.done()
