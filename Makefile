@@ -25,7 +25,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint mutants mutants-deep check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean postgres nemesis netfilter bench-flink kills programs
+.PHONY: versions clean postgres nemesis netfilter bench-flink extended kills programs
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -33,10 +33,10 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) $(CLASSES) postgres ## run the tests (six to eleven minutes on two cores)
+test: $(STAMP) $(CLASSES) postgres ## run the tests (six minutes on two cores)
 	@$(IN_MEMORY) $(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
-check: lint mutants kills programs ## all of the following
+check: lint extended mutants kills programs ## all of the following
 
 lint: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m ruff format --check
@@ -44,6 +44,9 @@ lint: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -m mypy
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 	$(RUN) -m epochgate draw --check
+
+extended: $(STAMP) $(CLASSES) postgres ## run features in real Spark sessions, and whatever else `make test` has no time for
+	@$(IN_MEMORY) $(RUN) -m pytest -m "extended and not (deep or kills or programs)" --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 mutants: $(STAMP) $(CLASSES) ## break the machines: checker, fuzzer and tests must find each (a sample of rows and bodies)
 	@$(IN_MEMORY) $(RUN) -m pytest -m "mutants and not deep" --timeout 600 $(SHARED)

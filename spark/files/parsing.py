@@ -17,6 +17,7 @@ import pyarrow.csv
 
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
+from epochgate.spark.files.records import BYTE_ORDER_MARK
 from epochgate.spark.files.rejected import MISSING, ValueInvalid
 from epochgate.spark.files.round_trip import KINDS, has_empty, typed, why_not
 from epochgate.spark.files.split import SourceLayout
@@ -52,6 +53,9 @@ def parse_csv(
             "quoted_strings_can_be_null": False,
         }
     data, quote = (quoting or Quoting(dialect)).as_rfc(data)
+    if data.startswith(BYTE_ORDER_MARK):
+        # The parser leaves out one; that of the file, if it had any, is not in its records.
+        data = BYTE_ORDER_MARK + data
     return pa.csv.read_csv(
         pa.BufferReader(data),
         read_options=pa.csv.ReadOptions(

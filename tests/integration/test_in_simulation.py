@@ -142,6 +142,7 @@ def receive(seed: int, poison: int | None, job: Callable[..., Job] = Job) -> Cou
     return vain
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("what", LOSSES)
 def test_each_element_is_read_once_though_there_are_lost(what: str) -> None:
     strikes = aborted = 0

@@ -30,7 +30,7 @@ from tests.integration.sequence_job import (
 )
 from tests.integration.split_job import READER, SplitProgram, split_provider
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SUBTASKS = 2
 RECORDS = 100

@@ -34,6 +34,8 @@ from epochgate.models.studies.flink.system import Flink
 from epochgate.models.studies.reference import Reference
 from epochgate.models.studies.valve import Valve
 
+pytestmark = pytest.mark.extended
+
 ENGINE = "python"
 """Of small spaces, which are searched before machine code would be made;
 `test_machine_code_deep` shows that machine code comes to the same.

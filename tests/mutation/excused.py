@@ -43,6 +43,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "a watch that is set again is the same watch": (
         "send_window: want from any state when not has_room: watch twice",
         "send_window: freed from awaited when not has_room: watch twice",
+        "receive_window: received from reading when is_over: watch twice",
+        "receive_window: handled from paused when not has_room: watch twice",
     ),
     "where no sender waits, what the watch finds is ignored": (
         "send_window: freed from awaited when not has_room: also from quiet",

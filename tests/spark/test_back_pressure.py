@@ -17,7 +17,7 @@ from tests.spark import flood_program
 from tests.spark.flood_program import FloodProgram, FloodProvider
 from tests.spark.running import wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow]
 
 SUBTASKS = 2
 UNCONFIRMED_BYTES_MAX = 16_000_000

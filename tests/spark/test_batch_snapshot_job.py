@@ -27,7 +27,7 @@ from tests.spark.numbers_program import (
 )
 from tests.spark.running import wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 ANSWER_S = 30.0
 END_S = 60.0

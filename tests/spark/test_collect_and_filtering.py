@@ -27,7 +27,7 @@ from tests.runtime.source import ranges
 from tests.runtime.source.ranges import NumberCommitter
 from tests.spark.running import send_signal, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow]
 
 
 def counting_job(spark: Any, last: int) -> JobHandle:

@@ -28,7 +28,7 @@ from tests.spark.numbers_program import (
 )
 from tests.spark.running import wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(120)]
 ENDS_WITHIN_S = 30.0
 LAST = 40
 LIMITS: dict[str, Any] = {

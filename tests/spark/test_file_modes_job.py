@@ -11,7 +11,7 @@ from epochgate.spark.ingest import IngestOptions, start_ingest
 from tests.runtime.test_file_modes import modes, usual_umask
 from tests.spark.ingest.simulated import visible, write_source
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 __all__ = ["usual_umask"]
 
 

@@ -16,7 +16,7 @@ from epochgate.spark.wire import FRAME_BYTES_MAX, Detection
 from tests.spark import large_states_program
 from tests.spark.large_states_program import LargeProgram
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow]
 
 GIGABYTE = 1_000_000_000
 

@@ -19,7 +19,7 @@ from tests.runtime.at_door import Door
 from tests.runtime.pipeline import parts
 from tests.runtime.pipeline.parts import Doubling, Ranges, Table, ToTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(120)]
 ENDS_WITHIN_S = 30.0
 FILE = 'at_door.py", line '
 BEHIND = {

@@ -9,7 +9,7 @@ import pytest
 
 from tests.spark.running import number_job, send_signal
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 
 def test_a_killed_worker_is_replaced_on_a_private_wire(spark: Any) -> None:

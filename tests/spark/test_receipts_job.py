@@ -15,7 +15,7 @@ from tests.runtime import letters
 from tests.runtime.letters import WritingProgram, archive, letters_filed, letters_with_receipt
 from tests.spark.running import send_signal, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow]
 
 LETTERS = 3000
 

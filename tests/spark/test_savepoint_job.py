@@ -16,7 +16,7 @@ from epochgate.runtime import OperatorContext, pack_parts, unpack_parts
 from epochgate.runtime.savepoints import SavepointPlaceTaken
 from epochgate.runtime.savepoints.asking import copy_newest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 LAST = 400
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.spark.running import number_job, send_signal, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 
 def test_two_killed_workers_are_a_few_lines_of_the_log(

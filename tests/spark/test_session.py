@@ -84,6 +84,7 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 class TestLiveSession:
     @pytest.mark.versions
@@ -199,6 +200,7 @@ class changed:  # noqa: N801  reads as the statement that it is
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.timeout(60)
 def test_a_session_that_cannot_start_says_so_and_leaves_nothing() -> None:
     before = set(psutil.Process().children(recursive=True))

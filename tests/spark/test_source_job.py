@@ -17,7 +17,7 @@ from tests.runtime.source import ranges
 from tests.runtime.source.ranges import SOURCE, NumberCommitter, RangeProgram, RangeSource
 from tests.spark.running import WAIT_S, send_signal, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 SPLITS, NUMBERS = 6, 2000
 

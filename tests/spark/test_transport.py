@@ -55,6 +55,7 @@ class SparkHarness:
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 @pytest.mark.versions
 def test_tasks_that_cannot_reach_the_driver_end_the_job_with_its_address(spark: Any) -> None:
@@ -97,6 +98,7 @@ class SilentInbox(TaskInbox):
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 class TestSpark(TransportContract):
     @pytest.fixture(autouse=True)

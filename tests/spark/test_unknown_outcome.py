@@ -24,7 +24,7 @@ from tests.spark.numbers_program import (
     number_configuration,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 ANSWER_S = 30.0
 END_S = 60.0

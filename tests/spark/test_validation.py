@@ -14,6 +14,7 @@ from tests.traces.stories import told
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.timeout(300)
 def test_the_verdicts_on_spark_are_those_of_one_process(spark: Any, tmp_path: Path) -> None:
     run = told(tmp_path, segment_bytes=1)

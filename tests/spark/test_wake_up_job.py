@@ -15,7 +15,7 @@ from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.spark.job import run_job
 from tests.spark.running import is_idle, wait_for
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 
 TICKS, EVERY_S = 20, 0.05
 LONG_S = 3600.0

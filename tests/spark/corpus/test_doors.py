@@ -23,6 +23,8 @@ if not HAS_LIMITS:
     )
 
 
+pytestmark = pytest.mark.extended
+
 IN_CHECK_DEEP = "pipeline", "frame"
 AT_EVERY_DOOR = pytest.mark.parametrize(
     "door",

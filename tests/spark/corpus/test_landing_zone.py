@@ -15,7 +15,7 @@ from epochgate.spark.ingest import IngestResult, ingest
 from tests.spark.corpus.answers import ANSWERS, Answer, copy_of, stored
 from tests.spark.shared import session_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow, pytest.mark.timeout(300)]
 
 COLUMNS, FIRST = "a,b", "crlf.csv"
 """The columns of the first file, whose types are BIGINT and STRING."""

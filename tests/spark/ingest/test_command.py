@@ -21,7 +21,7 @@ from tests.spark.ingest.simulated import visible, write_source
 from tests.spark.running import is_gone, wait_for
 
 ROOT = Path(__file__).parents[3]
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def command(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:

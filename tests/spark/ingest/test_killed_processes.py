@@ -19,7 +19,7 @@ from epochgate.spark.ingest.run import start_plan
 from epochgate.spark.ingest.verification import verify_csv
 from tests.spark.ingest.simulated import explode, visible, write_source
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 class FilesSeen(JobListener):

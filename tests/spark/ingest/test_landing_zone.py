@@ -11,7 +11,7 @@ import pytest
 from epochgate.spark.ingest import IngestCommit, ingest
 from tests.spark.shared import session_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.runtime.objects.servers import BUCKET, seaweedfs
 from tests.spark.ingest.simulated import SimulatedIngest, options_for
 from tests.spark.shared import session_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
 
 SOURCE, TARGET = f"s3://{BUCKET}/lines", f"s3://{BUCKET}/grown"
 

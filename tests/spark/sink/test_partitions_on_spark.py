@@ -9,7 +9,7 @@ import pytest
 
 from tests.spark.sink.test_partitions import VALUES, written
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 
 
 def test_spark_finds_every_row_with_its_partition(tmp_path: Path, spark: Any) -> None:

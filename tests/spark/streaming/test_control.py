@@ -15,7 +15,7 @@ from tests.spark.running import wait_for
 from tests.spark.shared import session_of
 from tests.test_readme import block_with
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow]
 
 ROWS = 20
 

@@ -189,6 +189,7 @@ def test_a_column_that_is_declared_twice_is_refused() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_query_has_what_its_schema_declares(tmp_path: Path) -> None:
     from epochgate.spark.streaming import register

@@ -18,7 +18,7 @@ from epochgate.spark.streaming.registration import NoDataSources
 from tests.spark.streaming.queries import Numbers
 from tests.spark.tables import delta_replay
 
-pytestmark = [pytest.mark.spark, pytest.mark.versions]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.versions]
 
 
 @pytest.fixture

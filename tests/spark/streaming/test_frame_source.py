@@ -85,6 +85,7 @@ def test_what_a_frame_cannot_have_is_refused(options: dict[str, str], told: str)
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.slow
 def test_spark_reads_files_as_a_frame(landing: Path) -> None:
     from epochgate.spark.streaming import register

@@ -20,6 +20,7 @@ from tests.spark.streaming.pruned_program import control_in, run_query
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.extended,
     pytest.mark.slow,
     pytest.mark.versions,
     pytest.mark.timeout(300),

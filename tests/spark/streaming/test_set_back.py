@@ -216,6 +216,7 @@ def remove_as_said(said: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 @pytest.mark.parametrize(("kind", "way"), [("parquet", "write again"), ("delta", "give up")])
 def test_a_query_of_spark_goes_on_in_a_target_that_was_set_back(
     tmp_path: Path, session: Any, kind: str, way: str

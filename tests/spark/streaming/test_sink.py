@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 
 from tests.spark.streaming.queries import Numbers
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 TRIED = [pytest.param(kind, marks=pytest.mark.versions) for kind in ("parquet", "delta")]
 KINDS = (*TRIED, "postgres", pytest.param("iceberg", marks=pytest.mark.deep))
 

@@ -14,7 +14,7 @@ from epochgate.spark.ingest import ingest
 from epochgate.spark.streaming import register
 from tests.spark.shared import session_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow]
 
 ROWS = 10
 

@@ -98,6 +98,7 @@ def test_a_table_of_an_inner_namespace_is_named_with_all_of_it(tmp_path: Path) -
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 def test_spark_ingests_into_an_iceberg_table(tmp_path: Path, spark: Any) -> None:
     from epochgate.spark.ingest import ingest
 

@@ -154,6 +154,7 @@ def events(dsn: str) -> Iterator[Callable[[], list[int]]]:
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 def test_spark_ingests_into_postgresql(tmp_path: Path, spark: Any, dsn: str) -> None:
     from epochgate.spark.ingest import ingest
 
@@ -172,6 +173,7 @@ def test_spark_ingests_into_postgresql(tmp_path: Path, spark: Any, dsn: str) -> 
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 def test_spark_ingests_into_a_delta_table(tmp_path: Path, spark: Any) -> None:
     from epochgate.spark.ingest import ingest
 

@@ -12,7 +12,7 @@ import pytest
 from epochgate.spark.streaming.targets.parquet import ParquetBatches
 from tests.spark.values.test_types_by_target import committed, wide
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 
 
 def test_spark_reads_each_column_of_a_parquet_target(tmp_path: Path, spark: Any) -> None:
