@@ -40,6 +40,9 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "the change that is applied is the newest by then": (
         "changes.apply: `self.setting.apply(change)` -> `self.setting.apply(self.newest)`",
     ),
+    "that a slot is free, told twice, is the same as once": (
+        "placement: room from any state but given_up: note_room twice",
+    ),
     "a watch that is set again is the same watch": (
         "send_window: want from any state when not has_room: watch twice",
         "send_window: freed from awaited when not has_room: watch twice",
