@@ -330,6 +330,9 @@ def test_an_executor_is_given_up_also_while_every_free_slot_is_on_a_suspect_host
     spark.falls_silent(lost, subtask=1)
     spark.looks(10.1, 10.4 + ANSWER_S)
     assert spark.removed == ["of lost"]
+    spark.fails("worse", subtask=2)
+    spark.look(now_s=11.0 + ANSWER_S)
+    assert sum("the only free slots" in text for text in spark.said) == 1
 
 
 def test_an_executor_is_given_up_once_with_one_warning() -> None:
