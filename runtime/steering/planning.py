@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from epochgate.fsm import Handle, Handles
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.raised import described, in_words
@@ -66,7 +67,7 @@ class Planning(Creating):
     FIRST = 1
     FAILURES: ClassVar[tuple[type[Exception], ...]] = (Exception,)  # the user's code has no root
 
-    _machine: BatchPlan
+    _machine: Handle[BatchPlan]
 
     def __init__(
         self,
@@ -80,9 +81,9 @@ class Planning(Creating):
     ) -> None:
         self._place, self._make, self._remove_left = place, make, remove_left
         self._newest_filter = newest_filter
-        system = BatchPlans()
+        system = Handles(BatchPlans)
         system.bind("batch_plan", "store", self)
-        super().__init__(system.batch_plan[0], plans_of(entries, stream), waits)
+        super().__init__(system.batch_plan[0], system.settle, plans_of(entries, stream), waits)
         self._enumerator: Choosing | None = None
         self._filters: dict[int, SplitFilter | None] = {}
         """The filter that was read last, by its version; the machine says which one prunes."""

@@ -87,7 +87,7 @@ def test_events_that_are_held_and_events_that_are_lost_are_counted_until_they_ar
     script = Script()
     job = up(script)
     held = job.master.request_checkpoint()
-    job.settle(lambda: job.master.job.gateway[0, 0].state == "closed")
+    job.settle(lambda: job.machines.gateway[0, 0].state == "closed")
     sent, old = filled(script), script.coordinator.gateways[0]
     job.transport.kill(job.transport.living()[0])
     job.settle()
