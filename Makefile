@@ -24,7 +24,7 @@ UV ?= uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint mutants check-deep conformance venv bench bench-checker soak fuzz draw format lock
+.PHONY: help run test check lint mutants mutants-deep check-deep conformance venv bench bench-checker soak fuzz draw format lock
 .PHONY: versions clean postgres nemesis netfilter bench-flink extended kills programs
 
 help: ## say what each target does
@@ -50,6 +50,9 @@ extended: $(STAMP) $(CLASSES) postgres ## run features in real Spark sessions, a
 
 mutants: $(STAMP) $(CLASSES) ## break the machines: checker, fuzzer and tests must find each (a sample of rows and bodies)
 	@$(IN_MEMORY) $(RUN) -m pytest -m "mutants and not deep" --timeout 600 $(SHARED)
+
+mutants-deep: $(STAMP) $(CLASSES) ## judge every mutant of every kind, go on where it was cut, and write docs/mutants.md
+	@$(IN_MEMORY) $(RUN) -m tests.mutation.judging
 
 kills: $(STAMP) $(CLASSES) postgres ## kill and stop drivers, executors and workers of jobs and queries
 	@$(IN_MEMORY) $(RUN) -m pytest -m "kills and not deep" --timeout $(TEST_TIMEOUT_S) $(SHARED) tests/spark

@@ -4,6 +4,7 @@ drives them.
 
 from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRefused
 from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
+from epochgate.fsm.handles import Handle, Handles, drive
 from epochgate.fsm.journal import Journal, JournalEntry, MemoryJournal, replay
 from epochgate.fsm.machine import Machine, Trigger
 from epochgate.fsm.ports import Answers, Effect, Port, fallible, output
@@ -25,6 +26,8 @@ __all__ = [
     "Effect",
     "EventQueue",
     "Fifo",
+    "Handle",
+    "Handles",
     "Handling",
     "Ignore",
     "Int",
@@ -43,6 +46,7 @@ __all__ = [
     "TransitionRefused",
     "Trigger",
     "VirtualClock",
+    "drive",
     "fallible",
     "handling_table",
     "machines",

@@ -17,7 +17,8 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar, cast
 
 from epochgate.errors import UsageError
 from epochgate.fsm.declaration import expand
@@ -45,9 +46,23 @@ class Environment(Machine):
     A trigger of the protocol that it fires is an event of its own, processed with its effects once
     the present one is complete. Machines of the environment fire each other's triggers at once, and
     may write each other's fields.
+
+    PEERS maps names to machines of the system, so that surroundings may be shared by systems whose
+    machines have other names: with {"served": "batch_plan"}, `self.served` is the instance of
+    `batch_plan` that has this one's index, or the only one if it has none.
     """
 
     IS_ENVIRONMENT = True
+
+    def __init_subclass__(cls, unchecked: bool = False) -> None:
+        for name, machine in vars(cls).get("PEERS", {}).items():
+            setattr(cls, name, property(partial(_peer, machine)))
+        super().__init_subclass__(unchecked=unchecked)
+
+
+def _peer(name: str, machine: Machine) -> Machine:
+    index = machine.index if machine.system.MACHINES[name].INDEX else ()
+    return cast("Machine", machine.system.instance(name, index))
 
 
 @dataclass(frozen=True)
@@ -183,7 +198,21 @@ class ClosedSystem(System):
         for name in cls.UNTAKEN:
             if name not in known:
                 raise fault(f"UNTAKEN names {name!r}, which is no trigger or row of a machine")
+        cls._check_peers(fault)
         cls._check_wires(fault)
+
+    @classmethod
+    def _check_peers(cls, fault: Callable[[str], DeclarationError]) -> None:
+        for machine in cls.MACHINES.values():
+            for name, target in machine.PEERS.items():
+                told = f"PEERS of {machine.__name__} lead {name!r} to {target!r}"
+                if target not in cls.MACHINES:
+                    raise fault(f"{told}, which is no machine")
+                if cls.MACHINES[target].INDEX not in ((), machine.INDEX):
+                    raise fault(
+                        f"{told}, which has INDEX {cls.MACHINES[target].INDEX!r}: name one "
+                        f"that has INDEX {machine.INDEX!r}, or none"
+                    )
 
     @classmethod
     def _check_wires(cls, fault: Callable[[str], DeclarationError]) -> None:

@@ -37,6 +37,9 @@ class Machine:
     INITIAL: ClassVar[str] = ""
     TERMINAL: ClassVar[tuple[str, ...]] = ()
     ROWS: ClassVar[tuple[Row, ...]] = ()
+    TRIGGERS: ClassVar[tuple[str, ...]] = ()
+    """The alphabet of its own rows and of those of its bases, which are refused if they have none
+    here."""
     FIELDS: ClassVar[dict[str, FieldSpec]] = {}
     PORTS: ClassVar[dict[str, PortField]] = {}
     EFFECTS: ClassVar[dict[str, dict[str, type[Effect]]]] = {}
@@ -44,6 +47,8 @@ class Machine:
 
     IS_ENVIRONMENT: ClassVar[bool] = False
     """Whether the machine stands for something outside the protocol: see `Environment`."""
+    PEERS: ClassVar[dict[str, str]] = {}
+    """Names by which the machine speaks of others: see `Environment`."""
     WRITES_OTHERS: ClassVar[bool] = False
     """Whether the machine may write the fields of others, as one does that renumbers identities."""
     IS_CHECKED: ClassVar[bool] = True
@@ -77,6 +82,7 @@ class Machine:
             **{trigger: {} for trigger in sorted(inherited)},
             **dispatch_table(cls.STATES, cls.INITIAL, cls.expanded_rows()),
         }
+        cls.TRIGGERS = tuple(table)
         for trigger, steps in steps_of(cls, table).items():
             setattr(cls, trigger, _trigger(cls, trigger, steps))
         if cls.IS_CHECKED:

@@ -224,8 +224,8 @@ class EventQueue:
     """Drives one system; `wake`, if set, is called after each post (a sleeping thread's alarm)."""
 
     def __init__(self, system: Running, clock: Clock, journal: Journal | None = None) -> None:
-        self.system, self.clock = system, clock
-        self._journal = journal
+        self.clock, self.journal = clock, journal
+        self._outbox, self._settle = system.emitted, system.settle
         if journal is not None:
             system.journal = journal
             journal.clock = clock
@@ -342,9 +342,9 @@ class EventQueue:
                 "post from here what should happen afterwards"
             )
         left, done, events = sys.maxsize if events_max is None else events_max, 0, self._events
-        outbox, settle = self.system.emitted, self.system.settle
-        if self._journal is not None:
-            self._journal.between_events()
+        outbox, settle = self._outbox, self._settle
+        if self.journal is not None:
+            self.journal.between_events()
         self._is_processing = True
         try:
             while events and done < left:

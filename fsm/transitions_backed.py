@@ -1,23 +1,18 @@
 """The bridge to the `transitions` library, and the only file that imports it.
 
-A machine's rows configure a real `transitions.Machine`. Two things are taken from it: the dispatch
-table that the machine's trigger methods run on (read once per class, so that firing costs a
-dictionary look-up), and a twin that fires through the library itself, against which the dispatch is
-tested on every state, event and guard outcome. The library's automatic `to_<state>` triggers are
-switched off.
+A machine's rows configure a real `transitions.Machine`, whose dispatch table the machine's trigger
+methods run on: it is read once per class, so that firing costs a dictionary look-up. The library's
+automatic `to_<state>` triggers are switched off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import transitions
 from epochgate.fsm.rows import Row
-
-if TYPE_CHECKING:
-    from epochgate.fsm.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -41,13 +36,14 @@ def _configuration(row: Row, source: str, name: Callable[[str], Any]) -> dict[st
     }
 
 
-def _library_machine(
+def library_machine(
     model: object | None,
     states: Iterable[str],
     initial: str,
     expanded: Iterable[tuple[str, Row]],
     name: Callable[[str], Any],
 ) -> transitions.Machine:
+    """The library's machine of these rows; `name` gives what it calls for a guard or an action."""
     return transitions.Machine(
         model=model,
         states=list(states),
@@ -64,7 +60,7 @@ def dispatch_table(
 
     The branches of a pair come in the order in which the library tries them.
     """
-    machine = _library_machine(None, states, initial, expanded, str)
+    machine = library_machine(None, states, initial, expanded, str)
     rows: dict[tuple[str, str], list[Row]] = {}
     for source, row in expanded:
         rows.setdefault((row.trigger, source), []).append(row)
@@ -83,33 +79,3 @@ def dispatch_table(
                 for choice, row in zip(choices, rows[trigger, source], strict=True)
             )
     return table
-
-
-class LibraryTwin:
-    """Fires a machine's triggers through `transitions` itself, on the machine's own state."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        declared = type(machine)
-        self._library = _library_machine(
-            None, declared.STATES, declared.INITIAL, declared.expanded_rows(), self._callback
-        )
-        self._library.add_model(self, initial=machine.state)
-
-    @property
-    def state(self) -> str:
-        return self._machine.state
-
-    @state.setter
-    def state(self, state: str) -> None:
-        self._machine.state = state
-
-    def _callback(self, name: str) -> Callable[..., Any]:
-        return self._machine.bound_callback(name)
-
-    def fire(self, trigger: str, *arguments: Any) -> bool:
-        """Fire `trigger`; False when the library refused it: no row here, or none that holds."""
-        try:
-            return bool(self._library.events[trigger].trigger(self, *arguments))
-        except transitions.MachineError:
-            return False

@@ -52,10 +52,6 @@ from epochgate.runtime.api.operator import (
     Work as Work,
 )
 from epochgate.runtime.api.plain_values import ValueNotPlain as ValueNotPlain
-from epochgate.runtime.api.recreate_on_reset import (
-    CoordinatorNotClosed as CoordinatorNotClosed,
-    RecreateOnReset as RecreateOnReset,
-)
 from epochgate.runtime.api.reports import JobReport as JobReport, JobResult as JobResult
 from epochgate.runtime.api.rescaling import NotRescalable as NotRescalable
 from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
@@ -98,4 +94,8 @@ from epochgate.runtime.shell.concurrent_attempts import (
 from epochgate.runtime.shell.fenced_context import CoordinatorReplaced as CoordinatorReplaced
 from epochgate.runtime.shell.job_master import JobMaster as JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop as JobLoop
+from epochgate.runtime.shell.recreate_on_reset import (
+    CoordinatorNotClosed as CoordinatorNotClosed,
+    RecreateOnReset as RecreateOnReset,
+)
 from epochgate.runtime.shell.send_window import GatewayFull as GatewayFull

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from epochgate.errors import EpochgateError, InvariantBroken, UsageError
+from epochgate.fsm import Handles
 from epochgate.models import Job
 from epochgate.runtime.api.committer import Committables, Committer
 from epochgate.runtime.api.configuration import JobConfiguration
@@ -129,7 +130,7 @@ class _Ledger:
 
     def give_up(self, numbers: Collection[int], following: int) -> None:
         """Let these checkpoints leave the ledger, and the rest travel with the following one."""
-        job = Job()
+        job = Handles(Job)
         job.bind("committer", "sink", self)
         for checkpoint in self._held:
             job.committer.adopt(checkpoint)

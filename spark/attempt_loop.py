@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, Protocol
 
 from epochgate.errors import EpochgateError
-from epochgate.fsm import Journal
-from epochgate.models.task import TaskSystem
+from epochgate.fsm import Journal, System
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work, metrics_of
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
 from epochgate.runtime.api.raised import in_words
@@ -113,7 +112,7 @@ class Attempt:
             self._close(worker)
             watch.leave()
 
-    def _journal(self) -> Callable[[TaskSystem], Journal] | None:
+    def _journal(self) -> Callable[[System], Journal] | None:
         if self._settings.get("tracing") is None:
             return None
         from epochgate.runtime.tracing.file_journal import Tracing

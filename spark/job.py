@@ -21,6 +21,7 @@ from functools import partial
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
+from epochgate.fsm.inside import shown
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.job_events import JobListener
@@ -131,18 +132,19 @@ class JobHandle:
         processes = {process.identity: process for process in self._transport.processes()}
         tasks = []
         for place in self._master.tasks.places():
-            attempt = job.attempt[place]
-            process = processes.get(attempt.identity)
+            attempt = shown(job.attempt[place])
+            process = processes.get(attempt["identity"])
             tasks.append(
                 TaskStatus(
                     self._master.subtask_of[place],
-                    attempt.number,
-                    attempt.state,
+                    attempt["number"],
+                    attempt["state"],
                     None if process is None else process.host,
                     None if process is None else process.pid,
                 )
             )
-        return JobStatus(job.lifecycle.state, job.checkpoint.completed, tasks)
+        state, completed = shown(job.lifecycle)["state"], shown(job.checkpoint)["completed"]
+        return JobStatus(state, completed, tasks)
 
     def request_checkpoint(self) -> Future[int]:
         """Request a checkpoint that begins after this call; the future gives its id when it is

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
+from epochgate.fsm import Handles
 from epochgate.models.placement import Placements
 from epochgate.spark.resident_job import RUNS_MAX, ResidentJob, TaskRun
 from epochgate.spark.slots import Executor, asked, executors, remove_executor
@@ -127,7 +128,7 @@ class Placing:
         self._speaking = speaking
         self._on_warning, self._on_overdue = on_warning, on_overdue
         self._on_given_up = on_given_up
-        self._system = Placements(hosts=HOSTS_MAX)
+        self._system = Handles(Placements, hosts=HOSTS_MAX)
         self._system.bind("placement", "spark", self)
         self._placement = self._system.placement
         self._hosts: dict[str, int] = {}

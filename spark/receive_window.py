@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
+from epochgate.fsm import Handles
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.runtime.api.transport import TaskInbox
 from epochgate.spark.wire import Connection
@@ -40,8 +41,10 @@ class ReceiveWindow:
         """Bytes and messages: received, handled, and up to which the queue was asked to say so."""
         self._watched: tuple[int, int] | None = None
         """How much is handled when the machine is to be told."""
-        self._system = ReceiveWindows(
-            waiting_bytes_max=WAITING_BYTES_MAX, waiting_messages_max=WAITING_MESSAGES_MAX
+        self._system = Handles(
+            ReceiveWindows,
+            waiting_bytes_max=WAITING_BYTES_MAX,
+            waiting_messages_max=WAITING_MESSAGES_MAX,
         )
         self._system.bind("receive_window", "reading", self)
         self._machine = self._system.receive_window

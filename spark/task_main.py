@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from epochgate.fsm.run_to_completion import EventQueue
+from epochgate.fsm import Handles, drive
 from epochgate.models.resident import Residents
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.spark.attempt_loop import Attempt, AttemptOver, Released
@@ -79,10 +79,10 @@ class ResidentProcess:
         self, settings: Mapping[str, Any], subtask: int, task_attempt_id: int, attempts_max: int
     ) -> None:
         self._settings, self._subtask, self._task = settings, subtask, task_attempt_id
-        system = Residents(attempts=attempts_max)
+        system = Handles(Residents, attempts=attempts_max)
         system.bind("resident", "process", self)
         self._resident = system.resident
-        self._queue = EventQueue(system, MonotonicClock())
+        self._queue = drive(system, MonotonicClock())
         self._number = 0
         """Of the attempt that is to begin; 0 when none is."""
         self._channel: TaskChannel | None = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from epochgate.fsm import VirtualClock
+from epochgate.fsm.inside import machine_behind
 from epochgate.runtime import (
     Committer,
     CoordinatorProvider,
@@ -147,7 +148,7 @@ class SilentJob:
         """
         wanted = self.master.request_checkpoint()
         self.drain()
-        checkpoint = self.master.job.checkpoint.number
+        checkpoint = machine_behind(self.master.job.checkpoint).number
         for subtask in range(self.subtasks):
             states, committables = parts[subtask] if parts else ({}, [])
             self.say(subtask, ["acknowledge", checkpoint, False, states, committables])

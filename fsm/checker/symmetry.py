@@ -141,6 +141,8 @@ class _Uses:
         if isinstance(path, ast.Attribute):
             if path.attr in machines:
                 return [machines[path.attr]]
+            if owner in names and path.attr in machines[names[owner]].PEERS:
+                return [machines[machines[names[owner]].PEERS[path.attr]]]
             wired = self._system.WIRING.get(f"{names.get(owner)}.{path.attr}")
             if wired is not None:
                 return [machines[wired]]

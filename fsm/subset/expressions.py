@@ -240,6 +240,8 @@ class Expressions:
     def _attribute(self, node: ast.Attribute, path: tree.Path) -> tree.Path:
         place = path.place
         try:
+            if isinstance(place, OneMachine) and node.attr in place.machine.PEERS:
+                return self._peer(node, path, place.machine)
             if isinstance(place, OneMachine):
                 found = in_machine(place.machine, node.attr, self._system)
                 return self._of_machine(node, path, place.machine, found)
@@ -261,6 +263,13 @@ class Expressions:
         if isinstance(place, Anything):
             return tree.Unknown(node, place)
         raise self.fault(node, f"`{ast.unparse(node.value)}` has no {node.attr!r}; {_hint(path)}")
+
+    def _peer(self, node: ast.Attribute, path: tree.Path, machine: type[Machine]) -> tree.Path:
+        if self._system is None:
+            return tree.Unknown(node, Anything())
+        name = machine.PEERS[node.attr]
+        found = self.behind_system[name] = in_system(self._system, name)
+        return tree.peer(node, path, machine, name, found)
 
     @staticmethod
     def _of_machine(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from epochgate.fsm.subset.names import Callee, Kind, Place, Value
+from epochgate.fsm.subset.names import Callee, Kind, MachineArray, OneMachine, Place, Value
 
 if TYPE_CHECKING:
     from epochgate.fsm.machine import Machine
@@ -359,6 +359,16 @@ def walk(part: Any) -> Iterator[Node]:
         for field in fields(part):
             if field.name not in ("at", "place", "callee"):
                 yield from walk(getattr(part, field.name))
+
+
+def peer(at: ast.AST, path: Path, machine: type[Machine], name: str, found: Place) -> Path:
+    """The way to a machine's peer: `self.system.name[self.index]`, or `self.system.name`."""
+    machines = Machines(at, found, name)
+    if not isinstance(found, MachineArray):
+        return machines
+    number = Value(Kind.INT)
+    index = tuple(IndexOf(at, number, path, one) for one in machine.INDEX)
+    return Item(at, OneMachine(found.machine), machines, index)
 
 
 def root(path: Path) -> Path:

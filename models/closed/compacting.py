@@ -21,6 +21,8 @@ from typing import ClassVar
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes, terminal
 from epochgate.models.closed.surroundings.compaction import (
+    AS_DONE,
+    AS_FAILED,
     FAILED,
     READ,
     UNREAD,
@@ -29,7 +31,7 @@ from epochgate.models.closed.surroundings.compaction import (
     Reader,
     Target,
 )
-from epochgate.models.compaction import IDLE
+from epochgate.models.compaction import DONE, GIVEN_UP, IDLE
 
 
 class CompactingJob(ClosedSystem):
@@ -95,6 +97,12 @@ class CompactingJob(ClosedSystem):
     def has_merged(self) -> bool:
         return self.target.is_merged[0]
 
+    @always("a compaction is in a state of rest where it has said how it ended, and in no other")
+    def rests_as_told(self) -> bool:
+        return (self.compaction.state == DONE) == (self.process.ended == AS_DONE) and (
+            self.compaction.state == GIVEN_UP
+        ) == (self.process.ended == AS_FAILED)
+
     @sometimes("a job goes back behind what is staged, and the target is looked at again")
     def plans_again(self) -> bool:
         return self.compaction.tries > 0
@@ -116,7 +124,7 @@ class CompactingJob(ClosedSystem):
         return not self.has_ended()
 
     def has_ended(self) -> bool:
-        return self.compaction.state == IDLE or self.process.has_ended
+        return self.compaction.state == IDLE or self.process.ended > 0
 
     @terminal("no compaction is under way, and no reader reads")
     def is_at_rest(self) -> bool:

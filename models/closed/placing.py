@@ -82,6 +82,10 @@ class PlacedTask(ClosedSystem):
     def gives_up_without_a_process(self) -> bool:
         return not self.scheduler.is_hopeless or self.placement.state == GIVEN_UP
 
+    @always("a job is given up where the driver was told so, and not else")
+    def gives_up_as_told(self) -> bool:
+        return (self.placement.state == GIVEN_UP) == self.scheduler.is_given_up
+
     @sometimes("a task comes up elsewhere after it was turned away")
     def comes_up_elsewhere(self) -> bool:
         return self.scheduler.was_turned_away and self.scheduler.state == HERE

@@ -79,7 +79,7 @@ class PlannedQuery(ClosedSystem):
 
     @always("what is logged and not committed can be read", when="has_logged")
     def keeps_what_may_run(self) -> bool:
-        return self.stream.is_planned[self.stream.logged]
+        return self.stream.is_there[self.stream.logged]
 
     def has_logged(self) -> bool:
         return self.stream.logged > self.stream.committed

@@ -18,7 +18,13 @@ from typing import ClassVar
 
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
-from epochgate.models.closed.surroundings.residing import GONE, Driver, Process, TaskResident
+from epochgate.models.closed.surroundings.residing import (
+    GONE,
+    REPLACED,
+    Driver,
+    Process,
+    TaskResident,
+)
 from epochgate.models.resident import ATTEMPTING, CLEARING, FINISHED, LEFT
 
 FAILURES_HERE_MAX = 2
@@ -84,10 +90,12 @@ class ResidentTask(ClosedSystem):
             )
         )
 
-    @always("a process whose connection has ended, or that is to be replaced, leaves")
+    @always(
+        "a process leaves if its connection has ended, or if it is to be replaced, and not else"
+    )
     def leaves(self) -> bool:
         return all(
-            self.resident[t].state != LEFT or self.process[t].state == GONE
+            (self.resident[t].state == LEFT) == (self.process[t].state == REPLACED)
             for t in range(self.tasks)
         )
 

@@ -61,6 +61,10 @@ class ChangedSetting(ClosedSystem):
     def is_newest_in_force(self) -> bool:
         return self.job.in_force == self.job.wanted
 
+    @always("a change is owed exactly while one is not acknowledged")
+    def owes_what_is_pending(self) -> bool:
+        return (self.changes.state == OWED) != self.changes.pending.empty()
+
     @sometimes("a pending change is applied again after a restore")
     def applies_again(self) -> bool:
         return self.job.state == RUNNING and self.job.has_lacked

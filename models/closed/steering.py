@@ -82,7 +82,7 @@ class SteeredQuery(ClosedSystem):
 
     @always("the decision of the newest batch is kept once a task has seen it", when="has_run")
     def keeps_what_may_be_replayed(self) -> bool:
-        return self.query.is_decided[self.query.planned]
+        return self.query.is_there[self.query.planned]
 
     def has_run(self) -> bool:
         return self.query.is_seen[self.query.planned]
@@ -92,7 +92,7 @@ class SteeredQuery(ClosedSystem):
     )
     def forgets(self) -> bool:
         return all(
-            not self.query.is_decided[b]
+            not self.query.is_there[b]
             or self.query.is_stray[b]
             or b + self.retained > self.query.planned
             for b in range(self.slots)

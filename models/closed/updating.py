@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import ANY, STAY, Array, Int, Row, Trigger, machines
+from epochgate.fsm import STAY, Array, Int, Row, Trigger, machines
 from epochgate.fsm.closed import (
     ClosedSystem,
     Environment,
@@ -26,9 +26,19 @@ from epochgate.fsm.closed import (
     sometimes,
     terminal,
 )
-from epochgate.models.control_update import IDLE, ControlUpdate
+from epochgate.models.closed.surroundings.entries import (
+    CHOOSE,
+    CONFIRM,
+    CONNECTION_ROWS,
+    FORGET,
+    NOTHING,
+    READ,
+    RESTART,
+    WRITE,
+    Connection,
+)
+from epochgate.models.control_update import ControlUpdate
 
-NOTHING, READ, CHECK, WRITE, CONFIRM, FORGET = range(6)
 PENDING, DONE, FAILED, DOUBTED = range(4)
 NEITHER, FIRST, SECOND, BOTH = range(4)
 """Of the first two updates, which the check refuses together."""
@@ -39,12 +49,7 @@ class Updater(ControlUpdate):
 
     restart: Trigger
 
-    # fmt: off
-    ROWS: ClassVar[tuple[Row, ...]] = (
-        *ControlUpdate.ROWS,
-        Row("restart", ANY, IDLE, None, "forget_all", "the next process knows nothing of this one"),
-    )
-    # fmt: on
+    ROWS: ClassVar[tuple[Row, ...]] = (*ControlUpdate.ROWS, RESTART)
 
     def forget_all(self) -> None:
         self.version = 0
@@ -104,223 +109,180 @@ class Log(Environment):
         self.outcome[update] = outcome
 
 
-class Client(Environment):
+class Client(Connection):
     """A process that updates, and its connection to the store: port `log` of its machine."""
 
     INDEX = ("updater",)
-    STATES = ("up",)
-    INITIAL = "up"
 
     system: UpdatedControl
     updater: int
+    served: Updater
+    entries: Log
+    PEERS: ClassVar[dict[str, str]] = {"served": "control_update", "entries": "log"}
 
     update: int = Int("updates")
     """The one under way; 0 for none."""
     before: int = Int("updates")
     """The newest version when it began."""
-    asked: int = Int(FORGET)
-    version: int = Int("updates")
     value: int = Int(BOTH)
     """What the version is to hold."""
-    late: int = Int("updates")
-    """A version that was sent and not answered may be written yet; 0 for none."""
     late_update: int = Int("updates")
     late_value: int = Int(BOTH)
 
     begin: Trigger
-    answer: Trigger
     object_to: Trigger
-    arrive: Trigger
-    lose: Trigger
-    deny: Trigger
     die: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("begin",  "up", STAY, "may_begin",   "count_update, start",   "the user updates the control"),
-        Row("answer", "up", STAY, "is_asked",    "answer_it",             "the store has done it, and says so"),
-        Row("object_to", "up", STAY, "may_object",  "answer_unfit",       "the user's check raises"),
-        Row("arrive", "up", STAY, "has_late",    "write_late",            "a request without an answer takes effect"),
-        Row("lose",   "up", STAY, "may_lose",    "spend_failure, leave_it, answer_unknown",
-                                                                          "the answer does not come"),
-        Row("deny",   "up", STAY, "may_fail",    "spend_failure, answer_broken",
-                                                                          "the store refuses, and does nothing"),
-        Row("die",    "up", STAY, "may_fail",    "spend_failure, cut",    "the process is killed"),
+        Row("begin",     "up", STAY, "may_begin",  "count_update, start", "the user updates the control"),
+        *CONNECTION_ROWS,
+        Row("object_to", "up", STAY, "may_object", "answer_unfit",        "the user's check raises"),
+        Row("die",       "up", STAY, "may_fail",   "spend_failure, cut",  "the process is killed"),
     )
     # fmt: on
 
     def may_begin(self) -> bool:
-        return self.update == 0 and self.system.log.begun < self.system.updates
-
-    def is_asked(self) -> bool:
-        return self.asked != NOTHING
-
-    def has_late(self) -> bool:
-        return self.late > 0
-
-    def may_lose(self) -> bool:
-        return self.asked == WRITE and self.late == 0 and self.may_fail()
+        return self.update == 0 and self.entries.begun < self.system.updates
 
     def may_object(self) -> bool:
-        return self.asked == CHECK and self.system.objections > 0
+        return self.asked == CHOOSE and self.system.objections > 0
 
     def may_fail(self) -> bool:
         return (
-            self.asked != NOTHING
-            and self.asked != CHECK
-            and self.system.log.failures < self.system.F
+            self.asked != NOTHING and self.asked != CHOOSE and self.entries.failures < self.system.F
         )
 
     def count_update(self) -> None:
-        self.system.log.begun += 1
-        self.update = self.system.log.begun
-        self.before = self.system.log.newest
+        self.entries.begun += 1
+        self.update = self.entries.begun
+        self.before = self.entries.newest
 
     def start(self) -> None:
-        self.system.control_update[self.updater].update()
+        self.served.update()
 
     def answer_it(self) -> None:
-        asked = self.asked
-        version = self.version
-        self.asked = NOTHING
-        self.version = 0
-        if asked == READ:
+        if self.asked == READ:
             self.merge()
-            self.system.control_update[self.updater].newest(self.system.log.newest)
-        if asked == CHECK:
-            self.tell_checked()
-        if asked == WRITE:
-            self.tell_written(version)
-        if asked == CONFIRM:
-            self.system.control_update[self.updater].confirmed(self.behind(version))
-        if asked == FORGET:
-            self.system.log.remove(version)
-            self.system.control_update[self.updater].forgotten()
+            self.served.newest(self.entries.newest)
+        if self.asked == CHOOSE and self.value == BOTH:
+            self.served.unfit()
+        if self.asked == CHOOSE and self.value != BOTH:
+            self.served.fit()
+        if self.asked == WRITE:
+            self.tell_written()
+        if self.asked == CONFIRM:
+            self.served.confirmed(self.behind())
+        if self.asked == FORGET:
+            self.entries.remove(self.version)
+            self.served.forgotten()
+        self.end()
 
     def merge(self) -> None:
         """Put the update on top of what is newest."""
-        self.value = self.system.log.holds[self.system.log.newest]
+        self.value = self.entries.holds[self.entries.newest]
         if self.update == 1:
             self.value = FIRST if self.value == NEITHER or self.value == FIRST else BOTH
         if self.update == 2:
             self.value = SECOND if self.value == NEITHER or self.value == SECOND else BOTH
 
-    def tell_checked(self) -> None:
-        if self.value == BOTH:
-            self.system.control_update[self.updater].unfit()
-        else:
-            self.system.control_update[self.updater].fit()
-
     def answer_unfit(self) -> None:
-        self.asked = NOTHING
-        self.version = 0
-        self.system.control_update[self.updater].unfit()
+        self.served.unfit()
+        self.end()
 
-    def tell_written(self, version: int) -> None:
-        author = self.system.log.author[version]
-        self.system.log.change(version, self.update, self.value)
+    def tell_written(self) -> None:
+        author = self.entries.author[self.version]
+        self.entries.change(self.version, self.update, self.value)
         if author == 0:
-            self.system.control_update[self.updater].written()
+            self.served.written()
         elif author == self.update:
-            self.system.control_update[self.updater].taken(self.behind(version), True)
+            self.served.taken(self.behind(), True)
         else:
-            self.system.control_update[self.updater].taken(self.behind(version), False)
+            self.served.taken(self.behind(), False)
 
-    def behind(self, version: int) -> int:
-        if self.system.log.newest > version:
-            return self.system.log.newest - version
+    def behind(self) -> int:
+        if self.entries.newest > self.version:
+            return self.entries.newest - self.version
         return 0
 
     def write_late(self) -> None:
-        version = self.late
-        update = self.late_update
-        value = self.late_value
+        self.entries.change(self.late, self.late_update, self.late_value)
         self.late = 0
         self.late_update = 0
         self.late_value = NEITHER
-        self.system.log.change(version, update, value)
-
-    def leave_it(self) -> None:
-        self.send_late()
-        self.asked = NOTHING
-        self.version = 0
 
     def send_late(self) -> None:
-        """The version is under way, and the client hears no answer."""
         self.late = self.version
         self.late_update = self.update
         self.late_value = self.value
 
-    def answer_unknown(self) -> None:
-        self.system.control_update[self.updater].unknown()
+    def cut(self) -> None:
+        self.send_if_writing()
+        self.entries.end(self.update, DOUBTED)
+        self.rest()
+        self.served.restart()
 
-    def answer_broken(self) -> None:
-        asked = self.asked
+    def end(self) -> None:
         self.asked = NOTHING
         self.version = 0
-        if asked == FORGET:
-            self.system.control_update[self.updater].kept()
-        else:
-            self.system.control_update[self.updater].broken()
-
-    def spend_failure(self) -> None:
-        self.system.log.failures += 1
-
-    def cut(self) -> None:
-        """The process is gone; what it has sent to the store is under way."""
-        if self.asked == WRITE and self.late == 0:
-            self.send_late()
-        self.system.log.end(self.update, DOUBTED)
-        self.rest()
-        self.system.control_update[self.updater].restart()
 
     def rest(self) -> None:
-        self.asked = NOTHING
-        self.version = 0
+        self.end()
         self.value = NEITHER
         self.update = 0
         self.before = 0
 
     # port `log` of the machine
 
+    def ask(self, what: int, version: int) -> None:
+        self.asked = what
+        self.version = version
+
     def read(self) -> None:
         self.asked = READ
 
     def check(self, version: int) -> None:
-        self.asked = CHECK
-        self.version = version
+        assert version == self.entries.newest + 1, "an update follows the newest version"
+        self.ask(CHOOSE, version)
 
     def write(self, version: int) -> None:
-        self.asked = WRITE
-        self.version = version
+        self.ask(WRITE, version)
 
     def confirm(self, version: int) -> None:
-        self.asked = CONFIRM
-        self.version = version
+        assert self.entries.author[version] == self.update, "what is confirmed is the update's"
+        self.ask(CONFIRM, version)
 
     def forget(self, version: int) -> None:
-        assert version < self.system.log.newest, "the newest version is never removed"
-        self.asked = FORGET
-        self.version = version
+        assert version < self.entries.newest, "the newest version is never removed"
+        assert version == 0 or version + self.system.retained == self.entries.newest, (
+            "versions are forgotten by their number"
+        )
+        self.ask(FORGET, version)
 
     def done(self, version: int) -> None:
-        assert self.system.log.counted[self.update] == version, "what was done has its version"
+        assert self.entries.counted[self.update] == version, "what was done has its version"
         assert version > self.before, "an update comes behind what was there before it"
-        self.system.log.end(self.update, DONE)
+        self.entries.end(self.update, DONE)
         self.rest()
 
     def in_doubt(self, version: int) -> None:
-        self.system.log.end(self.update, DOUBTED)
+        assert (
+            self.entries.counted[self.update] == 0 or self.entries.counted[self.update] == version
+        ), "an update that is in doubt has the version that was told, or none"
+        assert (
+            self.late_update != self.update
+            or self.late == version
+            or self.late <= self.entries.newest
+        ), "an update that is in doubt may yet have the version that was told, and no other"
+        self.entries.end(self.update, DOUBTED)
         self.rest()
 
     def refuse(self) -> None:
         self.fail()
 
     def fail(self) -> None:
-        assert self.system.log.counted[self.update] == 0, (
-            "what was told to have failed has no effect"
-        )
-        self.system.log.end(self.update, FAILED)
+        assert self.entries.counted[self.update] == 0, "what was told to have failed has no effect"
+        self.entries.end(self.update, FAILED)
         self.rest()
 
 

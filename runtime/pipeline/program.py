@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from epochgate.fsm import Handles
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.runtime.api.operator import Operator, Program, Work
 from epochgate.runtime.api.sink_operator import SinkOperator
@@ -79,7 +80,7 @@ class PipelineProgram(Program):
         self._records: Any = None
         """What the source has shown last, which the machine has mapped and taken."""
         self._outcome = Work.IDLE
-        self._system = RecordsInFlight()
+        self._system = Handles(RecordsInFlight)
         self._system.bind("in_flight", "batches", self)
         self._in_flight = self._system.in_flight
         self._kept: list[Any] = []

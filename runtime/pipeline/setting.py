@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import msgpack
 
 from epochgate.errors import EpochgateError, UsageError
+from epochgate.fsm import Handles
 from epochgate.models.setting_change import SettingChanges
 from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
@@ -165,7 +166,7 @@ class SettingCoordinator(OperatorCoordinator):
         self._gateways: dict[int, SubtaskGateway] = {}
         self._numbers = itertools.count(1)
         self._pending: dict[int, _Change] = {}
-        self._system = SettingChanges()
+        self._system = Handles(SettingChanges)
         self._system.bind("changes", "setting", self)
         self._changes = self._system.changes
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.fsm import Timer
+from epochgate.fsm import Handles, Timer
 from epochgate.models.batch_snapshot import BatchSnapshots as BatchSystem
 from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
 from epochgate.runtime.api.raised import let_pass, quoted
@@ -48,7 +48,7 @@ class BatchSnapshots:
 
     def __init__(self, master: JobMaster) -> None:
         self._master = master
-        self._system = BatchSystem(coordinators=len(master.configuration.providers))
+        self._system = Handles(BatchSystem, coordinators=len(master.configuration.providers))
         self._system.bind("batch_snapshot", "requester", self)
         self._asking = BatchSnapshotRequest()
         self._wanted: dict[int, BatchSnapshotRequest] = {}

@@ -8,9 +8,12 @@ other shells need to know. Everything on the queue's thread but the transport's 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from epochgate.errors import UsageError
+from epochgate.fsm import Handles
+from epochgate.fsm.inside import shown
+from epochgate.models.attempt import RUNNING
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.runtime.api.job_events import AttemptOutlived
 from epochgate.runtime.api.reports import shortened
@@ -55,9 +58,11 @@ class ByPlace:
 class ConcurrentTasks(Tasks):
     """All processes as the driver sees them, several of a subtask at once."""
 
-    def __init__(self, master: JobMaster, job: ConcurrentJob) -> None:
+    def __init__(self, master: JobMaster) -> None:
         super().__init__(master)
-        self._transport = ByPlace(master.transport, job.concurrent)
+        job = cast(Handles[ConcurrentJob], master.job)
+        self._concurrent = master.configuration.concurrent_attempts_max
+        self._transport = ByPlace(master.transport, self._concurrent)
         self._vertices = job.vertex
         self._place_of: dict[int, int] = {}
         """Where each process was restored, by its identity."""
@@ -65,11 +70,12 @@ class ConcurrentTasks(Tasks):
 
     def places(self) -> list[int]:
         """Those of the attempts that run, and the one that leads each subtask."""
+        leading = [shown(vertex)["leading"] for vertex in self._vertices]
         return [
             place
             for place, attempt in enumerate(self._attempts)
-            if attempt.is_running()
-            or self._vertices[self._master.subtask_of[place]].is_leading(place)
+            if shown(attempt)["state"] == RUNNING
+            or leading[self._master.subtask_of[place]] == place % self._concurrent
         ]
 
     def restore(self, subtask: int, identity: int, attempt: int, checkpoint: int) -> None:

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from epochgate.fsm import Clock, EventQueue, Journal
+from epochgate.fsm import Clock, Handles, Journal, System, drive
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.runtime.api.committer import Committer
@@ -78,7 +78,7 @@ class JobMaster:
         committer: Committer | None = None,
         after_commit: AfterCommit | None = None,
         batch_states: Mapping[str, bytes] | None = None,
-        journal: Callable[[Job], Journal] | None = None,
+        journal: Callable[[System], Journal] | None = None,
         job: Callable[..., Job] = Job,
         wall_clock: Callable[[], float] = time.time,
         listeners: Sequence[JobListener] = (),
@@ -103,8 +103,8 @@ class JobMaster:
         attempts_max = configuration.concurrent_attempts_max
         self.subtask_of = [place // attempts_max for place in range(len(self.job.attempt))]
         """Place, by which the machines know an attempt -> the subtask that it belongs to."""
-        self.journal = None if journal is None else journal(self.job)
-        self.queue = EventQueue(self.job, clock, self.journal)
+        self.queue = drive(self.job, clock, journal)
+        self.journal = self.queue.journal
         self._began_s = clock.now_s()
         self.blocking = blocking(self.queue.post)
         self.coordinators = Coordinators(self)
@@ -114,9 +114,7 @@ class JobMaster:
         self.commits = Commits(self, committer, restored)
         self.post_commits = PostCommits(self, after_commit)
         self.restarts = Failover(self)
-        self.tasks = (
-            ConcurrentTasks(self, self.job) if isinstance(self.job, ConcurrentJob) else Tasks(self)
-        )
+        self.tasks = Tasks(self) if attempts_max == 1 else ConcurrentTasks(self)
 
     def start(self) -> None:
         """Open the transport and begin, from the store's latest checkpoint if it has one."""
@@ -350,10 +348,6 @@ class JobMaster:
                 elif isinstance(argument, Future):
                     reject(argument, JobOver("it was asked for after the job's end"))
 
-    def values(self) -> dict[str, Any]:
-        """The whole protocol state as plain data."""
-        return self.job.values()
-
 
 def _known(states: Mapping[str, bytes], operators: list[str]) -> dict[str, bytes]:
     """The batch snapshots, all of operators of the job."""
@@ -366,7 +360,9 @@ def _known(states: Mapping[str, bytes], operators: list[str]) -> dict[str, bytes
     return dict(states)
 
 
-def _made(job: Callable[..., Job], configuration: JobConfiguration, *, has_work: bool) -> Job:
+def _made(
+    job: Callable[..., Job], configuration: JobConfiguration, *, has_work: bool
+) -> Handles[Job]:
     """The machines of one job; with concurrent attempts there is one more for each subtask."""
     constants = {
         "subtasks": configuration.parallelism,
@@ -378,7 +374,8 @@ def _made(job: Callable[..., Job], configuration: JobConfiguration, *, has_work:
     }
     concurrent = configuration.concurrent_attempts_max
     if concurrent == 1:
-        return job(**constants)
+        return Handles(job, **constants)
     constants["subtasks"] *= concurrent
     concurrent_job = ConcurrentJob if job is Job else job
-    return concurrent_job(**constants, vertices=configuration.parallelism, concurrent=concurrent)
+    constants.update(vertices=configuration.parallelism, concurrent=concurrent)
+    return Handles(concurrent_job, **constants)

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
-from epochgate.models.send_window import SendWindow as SendWindowMachine, SendWindows
+from epochgate.fsm import Handles
+from epochgate.models.send_window import SendWindows
 from epochgate.runtime.api.packing import PACK_ERRORS, PACKERS
 from epochgate.runtime.api.plain_values import insist_on_plain_type
 from epochgate.runtime.api.send_future import SendFuture, Together
@@ -53,10 +54,10 @@ class SendWindow:
         "_length",
         "_lock",
         "_looks_at",
-        "_machine",
         "_over",
         "_ready",
         "_sent",
+        "_system",
         "_waiting",
         "_watched",
         "subtask",
@@ -72,7 +73,7 @@ class SendWindow:
         """From this sum on, an event is weighed, and compared with the grant."""
         self._allowed, self._over, self._watched = bytes_max, 0, NEVER
         """`_over` is written on the queue's thread alone."""
-        self._machine: SendWindowMachine | None = None
+        self._system: Handles[SendWindows] | None = None
         self._waiting: list[SendFuture] = []
         self._ready: list[SendFuture] = []
 
@@ -100,22 +101,21 @@ class SendWindow:
             granted = self._allowed
             self._allowed = self._looks_at = 0  # others that send now wait for the lock
             try:
-                self._asked().send(event_bytes, self._sent, self._over)
+                self._asked().send_window.send(event_bytes, self._sent, self._over)
                 self._settle()
             except GatewayFull:
                 self._allowed = granted
                 raise
             return self._sent
 
-    def _asked(self) -> SendWindowMachine:
-        if self._machine is None:
-            system = SendWindows(unconfirmed_bytes_max=self._bytes_max)
-            system.bind("send_window", "room", self)
-            self._machine = system.send_window
-        return self._machine
+    def _asked(self) -> Handles[SendWindows]:
+        if self._system is None:
+            self._system = Handles(SendWindows, unconfirmed_bytes_max=self._bytes_max)
+            self._system.bind("send_window", "room", self)
+        return self._system
 
     def _settle(self) -> None:
-        self._asked().system.settle()
+        self._asked().settle()
 
     def _weigh(self, event: Any) -> None:
         kind = type(event)
@@ -143,7 +143,7 @@ class SendWindow:
         future = SendFuture(None, self)
         with self._lock:
             self._waiting.append(future)
-            self._asked().want(self._sent, self._over)
+            self._asked().send_window.want(self._sent, self._over)
             self._settle()
             ready = self._taken()
         for each in ready:
@@ -169,7 +169,7 @@ class SendWindow:
         while self._over >= self._watched:
             with self._lock:
                 self._watched = NEVER
-                self._asked().freed(self._sent, self._over)
+                self._asked().send_window.freed(self._sent, self._over)
                 self._settle()
                 ready = self._taken()
             for future in ready:

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from epochgate.errors import EpochgateError
-from epochgate.fsm import Clock, EventQueue, Journal
-from epochgate.models.task import Task, TaskSystem
+from epochgate.fsm import Clock, Handles, Journal, System, drive
+from epochgate.models.task import TaskSystem
 from epochgate.runtime.api.dropped_state import insist_on_operators
 from epochgate.runtime.api.operator import (
     FatalTaskError,
@@ -52,7 +52,7 @@ class Worker:
         coordinators: list[str],
         send: Callable[[Message], None],
         clock: Clock,
-        journal: Callable[[TaskSystem], Journal] | None = None,
+        journal: Callable[[System], Journal] | None = None,
     ) -> None:
         self.program = program
         self.clock, self.wake_up = clock, WakeUp(clock)
@@ -65,19 +65,15 @@ class Worker:
         self._may_work = False
         self._operators = operators_of(program)
         self._unconfirmed: dict[int, int] = {}
-        self._system = TaskSystem(coordinators=len(coordinators))
-        self._system.bind("task", "operators", self)
-        self._journal = None if journal is None else journal(self._system)
-        self._queue = EventQueue(self._system, clock, self._journal)
-        self._triggers = {tag: getattr(self._system.task, tag) for tag in DRIVER_TAGS}
+        system = Handles(TaskSystem, coordinators=len(coordinators))
+        system.bind("task", "operators", self)
+        self.task = system.task
+        self._queue = drive(system, clock, journal)
+        self._journal = self._queue.journal
+        self._triggers = {tag: getattr(self.task, tag) for tag in DRIVER_TAGS}
         self._triggers["receipt"] = self._receive
         self._triggers["events"] = self._receive_together
         self._receipts = [AwaitedReceipts() for _ in coordinators]
-
-    @property
-    def task(self) -> Task:
-        """The machine that decides what the attempt takes notice of."""
-        return self._system.task
 
     def handle(self, messages: list[Message]) -> None:
         """Process messages of the driver, in order, and confirm the events among them."""
@@ -101,7 +97,7 @@ class Worker:
         self.wake_up.pass_by()
         outcome = self._guarded(self._work)
         if outcome is Work.ENDED:
-            self._process(self._system.task.end_input)
+            self._process(self.task.end_input)
         return outcome or Work.IDLE
 
     def _work(self) -> Work:
@@ -138,7 +134,7 @@ class Worker:
         is_fatal = isinstance(error, FatalTaskError | EpochgateError)
         reason = in_words(error)
         self._queue.abandon()  # no operator is called after one has raised
-        self._process(self._system.task.fail, reason, is_fatal)
+        self._process(self.task.fail, reason, is_fatal)
 
     def _process(self, trigger: Callable[..., Any], *arguments: Any) -> None:
         self._queue.post(trigger, *arguments)
@@ -201,10 +197,10 @@ class Worker:
         return send_with_receipt
 
     def _receive(self, coordinator: int, number: int, receipt: int) -> None:
-        self._system.task.event(coordinator, number, Receipt(receipt))
+        self.task.event(coordinator, number, Receipt(receipt))
 
     def _receive_together(self, coordinator: int, number: int, events: list[Any]) -> None:
-        self._system.task.event(coordinator, number, Together(events))
+        self.task.event(coordinator, number, Together(events))
 
     def event(self, coordinator: int, number: int, event: Any) -> None:
         if isinstance(event, Receipt):

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from epochgate.fsm import TransitionRefused
+from epochgate.fsm import Handle, Handles, TransitionRefused
+from epochgate.fsm.inside import machine_behind
 from epochgate.models.split_assignment import SplitAssignment, SplitAssignments
 from epochgate.runtime.api.coordinator import CoordinatorContext, SubtaskGateway
 from epochgate.runtime.api.malformed_event import MalformedEvent
@@ -43,13 +44,16 @@ class Assignments:
         self._operator_id, self._enumerator, self._hear = context.operator_id, enumerator, hear
         self._assigned = context.metrics.counter("splits_assigned")
         self._taken_back = context.metrics.counter("splits_taken_back")
-        self._system = SplitAssignments(
-            subtasks=context.parallelism, places=context.concurrent_attempts_max
+        self._system = Handles(
+            SplitAssignments,
+            subtasks=context.parallelism,
+            places=context.concurrent_attempts_max,
         )
         self._system.bind("assignment", "readers", self)
         self._system.bind("assignment", "enumerator", self)
         self._gateways: dict[tuple[int, int], SubtaskGateway] = {}
-        self._hosts: dict[tuple[int, int], str] = {}
+        self._host = ""
+        """Of the reader that registers."""
         self._readers: dict[int, dict[int, ReaderInfo]] = {}
         self._outgoing: dict[tuple[int, int], list[SourceSplit]] = {}
         """Splits that one event sends to a reader, which gets them together."""
@@ -85,7 +89,7 @@ class Assignments:
 
     def register(self, subtask: int, attempt: int, host: str) -> None:
         """A reader says that it is there. Raises MalformedEvent when it cannot be."""
-        self._hosts[subtask, attempt] = host
+        self._host = host
         try:
             self._fire(self._of(subtask).register, attempt)
         except TransitionRefused as error:
@@ -116,7 +120,7 @@ class Assignments:
 
     def require_open(self, subtask: int, splits: Sequence[SourceSplit]) -> None:
         """Raise SplitsAfterNoMore where no row would take an assignment."""
-        machine = self._of(subtask)
+        machine = machine_behind(self._of(subtask))
         if "assign" not in machine.accepted(machine.state):
             names = [split.split_id for split in splits]
             raise SplitsAfterNoMore(
@@ -193,7 +197,7 @@ class Assignments:
         """Send something else to a reader that is there."""
         return self._gateways[subtask, attempt].send_event(event)
 
-    def _of(self, subtask: int) -> SplitAssignment:
+    def _of(self, subtask: int) -> Handle[SplitAssignment]:
         return self._system.assignment[subtask]
 
     def _fire(self, trigger: Callable[..., Any], *arguments: Any) -> None:
@@ -224,7 +228,7 @@ class Assignments:
     # port `enumerator`
 
     def joined(self, subtask: int, attempt: int) -> None:
-        info = ReaderInfo(subtask, attempt, self._hosts.pop((subtask, attempt)))
+        info = ReaderInfo(subtask, attempt, self._host)
         self._readers.setdefault(subtask, {})[attempt] = info
 
     def left(self, subtask: int, attempt: int) -> None:

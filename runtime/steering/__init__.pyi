@@ -34,15 +34,5 @@ from epochgate.runtime.steering.history import (
     updates as updates,
 )
 from epochgate.runtime.steering.place import open_entries as open_entries
-from epochgate.runtime.steering.planned import (
-    PlannedBatch as PlannedBatch,
-    SplitFilter as SplitFilter,
-    plans as plans,
-)
-from epochgate.runtime.steering.planning import (
-    Choosing as Choosing,
-    Planning as Planning,
-    Taken as Taken,
-)
 from epochgate.runtime.steering.values import VALUE_BYTES_MAX as VALUE_BYTES_MAX
 from epochgate.runtime.steering.versions import Updating as Updating, Versions as Versions

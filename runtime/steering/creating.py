@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 from epochgate.errors import EpochgateError, InvariantBroken
+from epochgate.fsm import Handle
 from epochgate.models.created_once import CreatedOnce
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.limited import CallLate, Limit, LimitedCalls
@@ -32,8 +33,15 @@ class Creating:
     FAILURES: ClassVar[tuple[type[Exception], ...]] = (EpochgateError, OSError, ValueError)
     """What a question may raise, and is `broken`."""
 
-    def __init__(self, machine: CreatedOnce, entries: Numbered, waits: Waits = USUAL) -> None:
-        self._machine, self._entries, self._waits = machine, entries, waits
+    def __init__(
+        self,
+        machine: Handle[CreatedOnce],
+        settle: Callable[[], None],
+        entries: Numbered,
+        waits: Waits = USUAL,
+    ) -> None:
+        self._machine, self._settle = machine, settle
+        self._entries, self._waits = entries, waits
         self._calls = LimitedCalls("epochgate-steering")
         self._has_swept = False
         """Whether what crashes have left among the entries was removed."""
@@ -79,7 +87,7 @@ class Creating:
 
     def _settled(self) -> Any:
         """What the machine has told. Raises its error."""
-        self._machine.system.settle()
+        self._settle()
         told, self._outcome = self._outcome, InvariantBroken("the machine has told nothing")
         if isinstance(told, Exception):
             raise told from (told.__cause__ if told is self._error else self._error)

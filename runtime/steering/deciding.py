@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
+from epochgate.fsm import Handle, Handles
 from epochgate.models.batch_decision import BatchDecision, BatchDecisions
 from epochgate.runtime.steering.coordinator import CoordinatorState
 from epochgate.runtime.steering.creating import Creating
@@ -91,7 +92,7 @@ class Deciding(Creating):
 
     FIRST = 0
 
-    _machine: BatchDecision
+    _machine: Handle[BatchDecision]
 
     def __init__(
         self,
@@ -106,9 +107,10 @@ class Deciding(Creating):
         self._store, self._control, self._query, self._now = store, control, query, now
         self._versions = Versions(entries, control)
         self._initial = initial
-        system = BatchDecisions()
+        system = Handles(BatchDecisions)
         system.bind("batch_decision", "store", self)
-        super().__init__(system.batch_decision[0], decisions_of(entries, control, query), waits)
+        machine, entered = system.batch_decision[0], decisions_of(entries, control, query)
+        super().__init__(machine, system.settle, entered, waits)
         self._newest: Decision | None = None
         """The newest decision that was read or made here."""
         self._made: Decision | None = None

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from epochgate.errors import InvariantBroken
+from epochgate.fsm import Handle, Handles
 from epochgate.models.control_update import ControlUpdate, ControlUpdates
 from epochgate.runtime.limited import CallLate, LimitedCalls
 from epochgate.runtime.steering.errors import UpdateFailed, UpdateInDoubt
@@ -88,7 +89,7 @@ class Updating:
         self.accept = accept
         self._entries, self._versions = entries, Versions(entries, control)
         self._numbered = self._versions.entries
-        self._system = ControlUpdates()
+        self._system = Handles(ControlUpdates)
         self._system.bind("control_update", "log", self)
         self._decisions: dict[str, dict[str, Any]] = {}
         """The newest one for each query that was read."""
@@ -118,7 +119,7 @@ class Updating:
         return self._outcome
 
     @property
-    def _machine(self) -> ControlUpdate:
+    def _machine(self) -> Handle[ControlUpdate]:
         return self._system.control_update[0]
 
     # port `log`
@@ -219,7 +220,7 @@ class Updating:
         self._outcome = UpdateFailed(self._control, self._store, str(self._error))
 
     @contextlib.contextmanager
-    def _answered(self) -> Iterator[ControlUpdate]:
+    def _answered(self) -> Iterator[Handle[ControlUpdate]]:
         try:
             yield self._machine
         except (OSError, ValueError) as error:

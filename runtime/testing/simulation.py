@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import VirtualClock
+from epochgate.fsm.inside import machines_behind
 from epochgate.models.job import Job
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
@@ -199,6 +200,11 @@ class SimulatedJob:
         # The faults of a simulation may strike any message.
         return Tracing(os.fspath(self._journal), *run, is_ordered=False)
 
+    @property
+    def machines(self) -> Job:
+        """The machines of the present start, which a test may read."""
+        return machines_behind(self.master.job)
+
     # what can happen
 
     @property
@@ -334,7 +340,7 @@ class SimulatedJob:
 
     def is_steady(self) -> bool:
         """Whether the job is over, or every subtask runs and nothing is under way."""
-        job, subtask_of = self.master.job, self.master.subtask_of
+        job, subtask_of = self.machines, self.master.subtask_of
         if self.is_over:
             return True
         running = {subtask_of[p] for p, attempt in enumerate(job.attempt) if attempt.is_running()}
@@ -390,7 +396,7 @@ class SimulatedJob:
 
     def account(self) -> str:
         """What is not at rest, for a person to read."""
-        job, lines = self.master.job, ["the job has not come to rest:"]
+        job, lines = self.machines, ["the job has not come to rest:"]
         for name, values in job.values().items():
             if values["state"] not in AT_REST.get(name.split("[")[0], ()):
                 told = {k: v for k, v in values.items() if v and k != "state"}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol, TypeVar
 
 from epochgate.errors import EpochgateError, InvariantBroken, UsageError
+from epochgate.fsm import Handle, Handles
 from epochgate.models.compaction import Compaction, Compactions
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.runtime.limited import CallLate, Limit, LimitedCalls, watched
@@ -142,7 +143,7 @@ class CompactionRun:
 
     def __init__(self, side: CompactedTarget, limit: Limit, calls: LimitedCalls) -> None:
         self._side, self._limit, self._calls = side, limit, calls
-        self._system = Compactions()
+        self._system = Handles(Compactions)
         self._system.bind("compaction", "target", self)
         self._error: Exception | None = None
         self._outcome: Exception | None = InvariantBroken("the compaction has no end")
@@ -195,7 +196,7 @@ class CompactionRun:
         return self._calls.call(what, self._limit, function)
 
     @contextlib.contextmanager
-    def _step(self, *, is_told: bool = True) -> Iterator[Compaction]:
+    def _step(self, *, is_told: bool = True) -> Iterator[Handle[Compaction]]:
         """Answer `broken` where the step raises; not `is_told`: another error is being told."""
         machine = self._system.compaction
         try:

@@ -1,16 +1,16 @@
 """The names of `epochgate.spark.streaming`, and where they are defined."""
 
+from epochgate.runtime.source.batches.planned import (
+    PlannedBatch as PlannedBatch,
+    SplitFilter as SplitFilter,
+    plans as plans,
+)
 from epochgate.runtime.steering.coordinator import (
     BatchCoordinator as BatchCoordinator,
     NextBatch as NextBatch,
 )
 from epochgate.runtime.steering.deciding import Decision as Decision
 from epochgate.runtime.steering.history import Update as Update
-from epochgate.runtime.steering.planned import (
-    PlannedBatch as PlannedBatch,
-    SplitFilter as SplitFilter,
-    plans as plans,
-)
 from epochgate.spark.files.condition import ConditionWrong as ConditionWrong
 from epochgate.spark.streaming.control import Control as Control
 from epochgate.spark.streaming.errors import (

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeVar
 
 from epochgate.errors import InvariantBroken
+from epochgate.fsm import Handle, Handles
 from epochgate.models.query_batch import QueryBatch, QueryBatches
 from epochgate.runtime import RetryLater
 from epochgate.runtime.limited import CallLate, Limit, LimitedCalls, watched
@@ -74,7 +75,7 @@ class BatchCommit:
         self._place, self._pause, self._calls_user = place, pause, calls_user
         self._limit = commit_limit(timeout_s)
         self._calls = LimitedCalls("epochgate-batch-commit")
-        self._system = QueryBatches()
+        self._system = Handles(QueryBatches)
         self._system.bind("query_batch", "target", self)
         self._error: Exception | None = None
         self._outcome: Exception | None = InvariantBroken("the commit has no end")
@@ -138,7 +139,7 @@ class BatchCommit:
         self._outcome = self._error
 
     @contextlib.contextmanager
-    def _step(self) -> Iterator[QueryBatch]:
+    def _step(self) -> Iterator[Handle[QueryBatch]]:
         machine = self._system.query_batch
         try:
             yield machine

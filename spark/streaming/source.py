@@ -21,9 +21,9 @@ from pyspark.sql import datasource
 
 from epochgate.runtime.limited import limited
 from epochgate.runtime.source import ReaderContext, SourceSplit
-from epochgate.runtime.steering.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.planning import Planning, no_filter
 from epochgate.runtime.steering.place import open_entries
-from epochgate.runtime.steering.planning import Planning, no_filter
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.frame_source import FrameReader
 from epochgate.spark.streaming.source_filter import matching_rows

@@ -23,9 +23,9 @@ from typing import Final
 import pyarrow as pa
 
 from epochgate.runtime.source import Source, SourceSplit
+from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.runtime.steering.accepting import record_initial
 from epochgate.runtime.steering.place import open_entries
-from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.runtime.steering.values import Value, from_bytes, to_bytes
 from epochgate.runtime.steering.versions import Versions
 from epochgate.spark.files.access import FileAccess

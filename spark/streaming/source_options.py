@@ -36,8 +36,8 @@ from epochgate.runtime.limited import Limit
 from epochgate.runtime.objects.client import is_remote, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.source import Source, SourceSplit
+from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.runtime.source.split import pack_splits
-from epochgate.runtime.steering.planned import SplitFilter
 from epochgate.runtime.steering.waits import STORE_TIMEOUT_S, USUAL, Waits
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.dialect import Dialect, DialectUnusable, delimiter_named

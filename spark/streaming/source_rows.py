@@ -14,7 +14,7 @@ from pyspark.sql import datasource
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime.source import SourceReader, SourceSplit
-from epochgate.runtime.steering.planned import SplitFilter
+from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.spark.files import ReadBatch
 from epochgate.spark.files.evolution import is_readable_as
 from epochgate.spark.files.plain_types import plain

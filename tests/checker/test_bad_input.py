@@ -24,6 +24,7 @@ from epochgate.fsm.checker import check
 from epochgate.fsm.checker.compiler.lowering import lower
 from epochgate.fsm.checker.engines import kernels
 from epochgate.fsm.closed import ClosedSystem, Environment, Step, always
+from epochgate.models.closed.planning import PlannedQuery
 from tests.checker.small_systems import Counter
 
 ON = "on"
@@ -222,6 +223,42 @@ def test_a_wire_from_an_indexed_machine_to_one_without_that_index_is_refused() -
             WIRING={"one.bell": "other"},
             other=machines(Patient),
         )
+
+
+class Neighbour(Deaf):
+    """Speaks of a machine by a name of its own."""
+
+    PEERS: ClassVar[dict[str, str]] = {"rings": "one"}
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "message"),
+    [
+        ("two", Ringer, r"PEERS of Neighbour lead 'rings' to 'one', which is no machine"),
+        ("one", Indexed, r"lead 'rings' to 'one', which has INDEX \('place',\): name one that has"),
+    ],
+)
+def test_a_peer_that_is_not_there_for_each_instance_is_refused(
+    name: str, machine: type[Machine], message: str
+) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        type(
+            "Street",
+            (ClosedSystem,),
+            {
+                "__module__": __name__,
+                "CONSTANTS": {"bound": 5, "room": 40, "places": 2},
+                "INDEX_SETS": {"place": "places"},
+                name: machines(machine),
+                "other": machines(Neighbour),
+            },
+        )
+
+
+def test_a_peer_is_the_instance_that_has_the_same_index() -> None:
+    query = PlannedQuery()
+    assert query.client[1].served is query.batch_plan[1]
+    assert query.client[1].entries is query.stream
 
 
 def test_a_field_that_nothing_reads_is_noted_unless_that_is_excused() -> None:

@@ -21,6 +21,7 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget
 from epochgate.fsm.checker.schedule import ClaimBroken
 from epochgate.fsm.closed import ClosedSystem, Step
+from epochgate.fsm.inside import machine_behind
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
@@ -209,7 +210,7 @@ def says_late_that_an_attempt_is_ready(
     master = self._master
 
     def tell() -> None:
-        now = master.job.attempt[place].number
+        now = machine_behind(master.job.attempt[place]).number
         gateway = BoundGateway(master, number, place, now)
         self.guarded(number, self[number].execution_attempt_ready, gateway.subtask, now, gateway)
 

@@ -208,7 +208,7 @@ def test_an_ingestion_goes_on_behind_what_was_settled(
     rows = write_source(tmp_path)
     job = SimulatedIngest(options_for(tmp_path))
     job.blocking.hanging.add("commit")
-    job.run(until=lambda: job.master.job.lifecycle.state == "finishing")
+    job.run(until=lambda: job.machines.lifecycle.state == "finishing")
     assert visible(tmp_path / "out") == []
     job.files.crash()
     target = str(tmp_path / "out")

@@ -20,8 +20,13 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def queue(clock: VirtualClock) -> EventQueue:
-    return EventQueue(Station(gates=2), clock)
+def station() -> Station:
+    return Station(gates=2)
+
+
+@pytest.fixture
+def queue(station: Station, clock: VirtualClock) -> EventQueue:
+    return EventQueue(station, clock)
 
 
 def note(log: list[Any], value: Any) -> Callable[[], None]:
@@ -101,8 +106,10 @@ def test_an_event_cannot_process_the_next_one_inside_itself(queue: EventQueue, a
     assert log == ["next"]
 
 
-def test_after_a_refused_event_the_queue_goes_on_with_the_next(queue: EventQueue) -> None:
-    turnstile = queue.system.turnstile[0]  # type: ignore[attr-defined]  # a Station
+def test_after_a_refused_event_the_queue_goes_on_with_the_next(
+    station: Station, queue: EventQueue
+) -> None:
+    turnstile = station.turnstile[0]
     for event in (turnstile.hit, turnstile.push, turnstile.hit):
         queue.post(event)
     with pytest.raises(TransitionRefused):

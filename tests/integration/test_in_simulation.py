@@ -77,7 +77,7 @@ class SequenceRun:
         if tag != "barrier":
             return True
         is_told = self.ledger.is_told(held_word(arguments[0], process.subtask))
-        gateway = self.job.master.job.gateway[0, process.subtask]
+        gateway = self.job.machines.gateway[0, process.subtask]
         self.held_back += is_told and not gateway.held.empty()
         return is_told
 

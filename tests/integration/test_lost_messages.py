@@ -33,7 +33,7 @@ def running(**settings: Any) -> tuple[Script, SimulatedJob]:
     changes = {"checkpoint_interval_s": INTERVAL_S, "checkpoint_timeout_s": TIMEOUT_S, **settings}
     job = simulated(script, **changes)
     job.flow()
-    assert job.master.job.attempt[0].is_running()
+    assert job.machines.attempt[0].is_running()
     return script, job
 
 
@@ -110,7 +110,7 @@ def test_an_event_behind_a_lost_one_is_held_back_until_the_checkpoint_gives_up()
     assert (report.regional_restarts, report.global_restarts) == (1, 0)
     # The second had just begun when the attempt failed, and does not count as a failure.
     assert ["longer" in why for why in reasons(job)] == [True, False]
-    assert job.master.job.checkpoint.failures == 1
+    assert job.machines.checkpoint.failures == 1
 
 
 def test_a_lost_confirmation_is_made_up_for_by_the_next() -> None:
@@ -149,7 +149,7 @@ def test_a_confirmation_that_comes_a_checkpoint_late_counts_for_the_next() -> No
     handled = script.coordinator.send(0, "a")
     after(job, INTERVAL_S + TIMEOUT_S, held=("late",))
     assert len(reasons(job)) == 1
-    assert job.master.job.snapshot[0].state == "confirming"
+    assert job.machines.snapshot[0].state == "confirming"
     assert not handled.done()
     job.flow()
     assert (handled.done(), handled.exception()) == (True, None)
@@ -189,4 +189,4 @@ def test_an_attempt_that_never_says_that_it_runs_is_replaced(
     )
     job.flow()
     after(job, 1000 * TIMEOUT_S)
-    assert job.master.job.attempt[0].is_running()
+    assert job.machines.attempt[0].is_running()

@@ -57,7 +57,7 @@ SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     HangingWork(wanted=2): Size(50740, 210251),
     CommitsInDoubt(wanted=2): Size(19275, 63769),
     CompactingJob(K=2): Size(99550, 254521),
-    PipelineTasks: Size(204633, 730456),
+    PipelineTasks: Size(251631, 897268),
     ChangedSetting: Size(9586, 21704),
     FloodedTask(said=1): Size(395745, 1295743),
     PlacedTask(hosts=2): Size(111005, 403082),

@@ -18,7 +18,8 @@ import pytest
 
 from epochgate.models.catalogue import MACHINES
 from epochgate.runtime import JobConfiguration
-from epochgate.runtime.steering import Planning, Updating
+from epochgate.runtime.source.batches.planning import Planning
+from epochgate.runtime.steering import Updating
 from epochgate.runtime.steering.coordinated import Coordinated
 from epochgate.spark.compaction.run import CompactionRun
 from epochgate.spark.streaming.batch_commit import BatchCommit

@@ -96,9 +96,19 @@ def body_mutants_of(machine: str) -> list[BodyMutant]:
 
 @cache
 def _all() -> tuple[tuple[str, BodyMutant], ...]:
+    return tuple(
+        (name, each)
+        for name, right, affected in methods()
+        for each in changed(name, HOMES[name], right, affected)
+    )
+
+
+@cache
+def methods() -> tuple[tuple[str, FunctionType, frozenset[Case]], ...]:
+    """Each method that is broken: a name among HOMES, the method, and the rows that lead to it."""
     names = {home.machine: name for name, home in HOMES.items()}
     known: set[tuple[str, FunctionType]] = set()
-    found: list[tuple[str, BodyMutant]] = []
+    found: list[tuple[str, FunctionType, frozenset[Case]]] = []
     for system in SYSTEMS_THAT_RUN:
         for (attribute, method), affected in reached(system).items():
             machine = system.MACHINES[attribute]
@@ -109,7 +119,7 @@ def _all() -> tuple[tuple[str, BodyMutant], ...]:
             key = names.get(owner, name), right
             if key not in known:
                 known.add(key)
-                found += [(name, each) for each in changed(name, HOMES[name], right, affected)]
+                found.append((name, right, affected))
     return tuple(found)
 
 
@@ -154,16 +164,35 @@ def changed(
 ) -> Iterator[BodyMutant]:
     """All mutants of one method."""
     tree = definition(right)
-    made = [(kind, path, new, _with(tree, path, new)) for kind, path, new in _changes(tree)]
-    texts = [ast.unparse(mutant) for *_, mutant in made]
-    known = {ast.unparse(tree)}
-    different = []
-    for each, text in zip(made, texts, strict=True):
+    made = [(kind, path, with_changed(tree, path, new)) for kind, path, new in _changes(tree)]
+    yield from differing(machine, home, right, affected, made, ())
+
+
+Made = tuple[str, Path, ast.FunctionDef]
+"""The kind of a mutant, where it differs, and the method that it makes."""
+
+
+def differing(
+    machine: str,
+    home: Home,
+    right: FunctionType,
+    affected: frozenset[Case],
+    made: Iterable[Made],
+    earlier: Iterable[BodyMutant],
+) -> Iterator[BodyMutant]:
+    """Name the mutants of one method that are neither it nor one of the earlier ones."""
+    tree, taken = definition(right), {(each.before, each.after) for each in earlier}
+    known = {ast.unparse(tree), *(ast.unparse(each.tree) for each in earlier)}
+    different: list[Made] = []
+    for each in made:
+        text = ast.unparse(each[2])
         if text not in known:
             known.add(text)
             different.append(each)
-    for (kind, _, _, mutant), (before, after) in zip(
-        different, _named(tree, [(path, mutant) for _, path, _, mutant in different]), strict=True
+    for (kind, _, mutant), (before, after) in zip(
+        different,
+        _named(tree, [(path, mutant) for _, path, mutant in different], taken),
+        strict=True,
     ):
         yield BodyMutant(
             machine, home, right.__name__, kind, before, after, mutant, right, affected
@@ -171,20 +200,20 @@ def changed(
 
 
 def _named(
-    tree: ast.FunctionDef, made: list[tuple[Path, ast.FunctionDef]]
+    tree: ast.FunctionDef, made: list[tuple[Path, ast.FunctionDef]], taken: set[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """For each mutant the smallest piece of text, before and after, that no other one has."""
     pieces = [
         [
-            (_text(_at(tree, path[:length])), _text(_at(mutant, path[:length])))
+            (_text(node_at(tree, path[:length])), _text(node_at(mutant, path[:length])))
             for length in range(len(path), -1, -1)
-            if not isinstance(_at(tree, path[:length]), ast.Constant)
+            if not isinstance(node_at(tree, path[:length]), ast.Constant)
         ]
         for path, mutant in made
     ]
     for number, own in enumerate(pieces):
         others = {piece for n, other in enumerate(pieces) if n != number for piece in other}
-        yield next(piece for piece in own if piece not in others)
+        yield next(piece for piece in own if piece not in others | taken)
 
 
 def _text(node: ast.AST) -> str:
@@ -192,7 +221,8 @@ def _text(node: ast.AST) -> str:
     return f"`{' '.join(line.strip() for line in lines)}`"
 
 
-def _at(tree: ast.AST, path: Path) -> ast.AST:
+def node_at(tree: ast.AST, path: Path) -> ast.AST:
+    """The node to which a path leads."""
     node: Any = tree
     for field, position in path:
         node = getattr(node, field)
@@ -201,10 +231,11 @@ def _at(tree: ast.AST, path: Path) -> ast.AST:
     return node
 
 
-def _with(tree: ast.FunctionDef, path: Path, new: ast.AST) -> ast.FunctionDef:
+def with_changed(tree: ast.FunctionDef, path: Path, new: ast.AST) -> ast.FunctionDef:
+    """A copy of a method with another node at the end of a path."""
     mutant = copy.deepcopy(tree)
     *before, (field, position) = path
-    parent = _at(mutant, tuple(before))
+    parent = node_at(mutant, tuple(before))
     if position is None:
         setattr(parent, field, new)
     else:
@@ -232,8 +263,8 @@ QUANTIFIERS = {"any": "all", "all": "any"}
 
 def _changes(tree: ast.FunctionDef) -> Iterator[Change]:
     is_guard = isinstance(tree.returns, ast.Name) and tree.returns.id == "bool"
-    for path in _paths(tree, ()):
-        node = _at(tree, path)
+    for path in paths(tree, ()):
+        node = node_at(tree, path)
         for kind, new in _replacements(node):
             yield kind, path, new
         if isinstance(node, LOOKED_UP) and _is_condition(tree, path, is_guard=is_guard):
@@ -247,7 +278,7 @@ LOOKED_UP = (ast.Attribute, ast.Name, ast.Subscript, ast.Call)
 DELETABLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 
 
-def _paths(node: ast.AST, path: Path) -> Iterator[Path]:
+def paths(node: ast.AST, path: Path) -> Iterator[Path]:
     """All nodes of a method's body that may be changed, in the order of the text."""
     for field, value in ast.iter_fields(node):
         if not path and field != "body":
@@ -260,7 +291,7 @@ def _paths(node: ast.AST, path: Path) -> Iterator[Path]:
         for position, child in pieces:
             if isinstance(child, ast.stmt | ast.expr | ast.comprehension) and not _stays(child):
                 yield (*path, (field, position))
-                yield from _paths(child, (*path, (field, position)))
+                yield from paths(child, (*path, (field, position)))
 
 
 def _stays(node: ast.AST) -> bool:
@@ -295,8 +326,8 @@ def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _is_condition(tree: ast.FunctionDef, path: Path, *, is_guard: bool) -> bool:
-    parent, (field, _) = _at(tree, path[:-1]), path[-1]
-    node = _at(tree, path)
+    parent, (field, _) = node_at(tree, path[:-1]), path[-1]
+    node = node_at(tree, path)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return False  # `any` and `all` change places instead
     match parent:
@@ -314,7 +345,7 @@ def _is_condition(tree: ast.FunctionDef, path: Path, *, is_guard: bool) -> bool:
 def _goes_on(tree: ast.FunctionDef, path: Path) -> bool:
     """Whether something follows when a statement is left out."""
     for length in range(len(path), 0, -1):
-        parent, (field, position) = _at(tree, path[: length - 1]), path[length - 1]
+        parent, (field, position) = node_at(tree, path[: length - 1]), path[length - 1]
         if isinstance(parent, ast.For):
             return True
         if position is not None and len(getattr(parent, field)) > position + 1:

@@ -169,6 +169,14 @@ class Found:
     claim: str
     counterexample: Counterexample | None
     """None where something does not happen any more that should sometimes happen."""
+    is_count: bool = False
+    """Whether no claim fails, and only the states are others."""
+
+    @property
+    def what(self) -> str:
+        """The claim without what is particular to the counterexample."""
+        example = self.counterexample
+        return self.claim if example is None else example.property or example.kind
 
     def __str__(self) -> str:
         if self.counterexample is None:
@@ -199,10 +207,7 @@ def searched(system: ClosedSystem, states_max: int | None = None) -> Result:
 
 def exercising(mutant: AnyMutant) -> Iterator[Bounds]:
     """The systems that come to a state in which the mutant does something else."""
-    systems = OWN.get(mutant.home.system)
-    if systems is None:
-        systems = (*SYSTEMS, *PARTS.get(mutant.machine, ()), *LARGER)
-    for where in systems:
+    for where in systems_around(mutant.home.system, mutant.machine):
         if (
             mutant.home.attribute in where.system.MACHINES
             and mutant.affected & _unbroken(where).taken
@@ -210,10 +215,16 @@ def exercising(mutant: AnyMutant) -> Iterator[Bounds]:
             yield where
 
 
+def systems_around(system: type[System], machine: str) -> tuple[Bounds, ...]:
+    """The closed systems in which a machine is broken, in the order in which they are tried."""
+    return OWN.get(system) or (*SYSTEMS, *PARTS.get(machine, ()), *LARGER)
+
+
 def _claim_broken(where: Bounds, result: Result) -> Found | None:
     if result.counterexample is not None:
         return Found(where, result.counterexample.message, result.counterexample)
-    if missing := sorted(never(result) - _unbroken(where).never):
+    missing = sorted(never(result) - _unbroken(where).never)
+    if missing and result.verdict is not Verdict.BOUNDED:
         return Found(where, f"never: {missing[0]}", None)
     return None
 
@@ -223,7 +234,9 @@ def _counted(where: Bounds, result: Result) -> Found | None:
     if (result.states, result.transitions) == (right.states, right.transitions):
         return None
     told = f"{result.states:,} states and {result.transitions:,} transitions"
-    return Found(where, f"{told}, and not {right.states:,} and {right.transitions:,}", None)
+    return Found(
+        where, f"{told}, and not {right.states:,} and {right.transitions:,}", None, is_count=True
+    )
 
 
 @cache

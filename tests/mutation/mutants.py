@@ -14,11 +14,12 @@ Of several ways to say the same, as two rows with opposite guards allow, the fir
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from types import FunctionType
+from typing import Any
 
 from epochgate.fsm import Ignore, Machine, Row, System, machines
 from epochgate.fsm.closed import ClosedSystem
@@ -54,6 +55,11 @@ class Mutant:
     @property
     def home(self) -> Home:
         return HOMES[self.machine]
+
+    @property
+    def trigger(self) -> str:
+        """The trigger of the rows that differ."""
+        return self.place.split()[0]
 
     @property
     def affected(self) -> frozenset[Case]:
@@ -109,18 +115,33 @@ def mutants_of(name: str) -> tuple[Mutant, ...]:
 
 
 def _mutants_of(name: str) -> Iterator[Mutant]:
+    yield from differing(name, _broken, ())
+
+
+Breaking = Callable[[type[Machine], int], Iterator[tuple[str, Rows]]]
+"""A machine and the position of a row -> faults, and the tables that have them."""
+
+
+def differing(name: str, breaking: Breaking, earlier: Iterable[Mutant]) -> Iterator[Mutant]:
+    """The broken tables of a machine that mean something else than it and the earlier ones."""
     machine = MACHINES[name]
-    right = _meaning(machine, machine.ROWS)
-    known = [{case: done for case, (done, _) in right.items()}]
+    known = {_said(machine, each.rows, each.trigger) for each in earlier}
     for position in range(rows_of_base(machine), len(machine.ROWS)):
         row = machine.ROWS[position]
-        for fault, rows in _broken(machine, position):
-            meaning = {case: done for case, (done, _) in _meaning(machine, rows).items()}
-            if meaning not in known:
-                known.append(meaning)
-                different = [right[case] for case in right if right[case][0] != meaning[case]]
+        right = _meaning(machine, machine.ROWS, row.trigger)
+        known.add(_said(machine, machine.ROWS, row.trigger))
+        for fault, rows in breaking(machine, position):
+            said = _said(machine, rows, row.trigger)
+            if said not in known:
+                known.add(said)
+                meaning = _meaning(machine, rows, row.trigger)
+                different = [right[case] for case in right if right[case][0] != meaning[case][0]]
                 affected = frozenset(row for _, row in different if row is not None)
                 yield Mutant(name, _place(machine, row), fault, rows, affected)
+
+
+def _said(machine: type[Machine], rows: Rows, trigger: str) -> tuple[Any, ...]:
+    return trigger, *(done for done, _ in _meaning(machine, rows, trigger).values())
 
 
 def rows_of_base(machine: type[Machine]) -> int:
@@ -131,24 +152,23 @@ def rows_of_base(machine: type[Machine]) -> int:
     return max(len(rows) for rows in bases if machine.ROWS[: len(rows)] == rows)
 
 
-Situation = tuple[str, str, tuple[tuple[str, bool], ...]]
-"""A state, a trigger, and what the guards of the trigger's rows say."""
+Situation = tuple[str, tuple[tuple[str, bool], ...]]
+"""A state, and what the guards of a trigger's rows say."""
 
 
 def _meaning(
-    machine: type[Machine], rows: Rows
+    machine: type[Machine], rows: Rows, trigger: str
 ) -> dict[Situation, tuple[tuple[str, ...], Row | None]]:
-    """What happens in each case, where to and what, and which row says so."""
+    """What happens at a trigger in each case, where to and what, and which row says so."""
     meaning: dict[Situation, tuple[tuple[str, ...], Row | None]] = {}
-    for trigger in machine.triggers():
-        asked = [row for row in machine.ROWS if row.trigger == trigger]
-        own = [row for row in rows if row.trigger == trigger]
-        guards = sorted({name for row in asked for name, _ in row.literals})
-        for values in product((False, True), repeat=len(guards)):
-            said = tuple(zip(guards, values, strict=True))
-            for state in machine.STATES:
-                held = [row for row in own if state in expand(machine.STATES, row)]
-                meaning[state, trigger, said] = _done(held, state, dict(said))
+    asked = [row for row in machine.ROWS if row.trigger == trigger]
+    own = [row for row in rows if row.trigger == trigger]
+    guards = sorted({name for row in asked for name, _ in row.literals})
+    for values in product((False, True), repeat=len(guards)):
+        said = tuple(zip(guards, values, strict=True))
+        for state in machine.STATES:
+            held = [row for row in own if state in expand(machine.STATES, row)]
+            meaning[state, said] = _done(held, state, dict(said))
     return meaning
 
 
@@ -187,7 +207,11 @@ def _broken(machine: type[Machine], position: int) -> Iterator[tuple[str, Rows]]
 def _regardless(machine: type[Machine], position: int, guard: str) -> Rows:
     row = machine.ROWS[position]
     literals = tuple(literal for literal in row.literals if literal[0] != guard)
-    winner = _with(row, expand(machine.STATES, row), literals)
+    return with_winner(machine, position, with_other(row, expand(machine.STATES, row), literals))
+
+
+def with_winner(machine: type[Machine], position: int, winner: Row) -> Rows:
+    """The table with another row at a position, which wins wherever others could hold with it."""
     rows: list[Row] = []
     for number, other in enumerate(machine.ROWS):
         if number == position:
@@ -202,16 +226,17 @@ def _regardless(machine: type[Machine], position: int, guard: str) -> Rows:
 def _left_over(row: Row, sources: tuple[str, ...], winner: Row) -> Iterator[Row]:
     """What is left of a row where another one wins."""
     if elsewhere := tuple(state for state in sources if state not in winner.source):
-        yield _with(row, elsewhere, row.literals)
+        yield with_other(row, elsewhere, row.literals)
     here = tuple(state for state in sources if state in winner.source)
     demanded = row.literals
     for name, expected in winner.literals:
         if here and (name, expected) not in demanded:
-            yield _with(row, here, (*demanded, (name, not expected)))
+            yield with_other(row, here, (*demanded, (name, not expected)))
             demanded = (*demanded, (name, expected))
 
 
-def _with(row: Row, sources: tuple[str, ...], literals: tuple[tuple[str, bool], ...]) -> Row:
+def with_other(row: Row, sources: tuple[str, ...], literals: tuple[tuple[str, bool], ...]) -> Row:
+    """A row with other source states and guards."""
     when = " and ".join(name if expected else f"not {name}" for name, expected in literals) or None
     if row.is_ignored:
         return Ignore(row.trigger, sources, when, row.because)

@@ -29,8 +29,8 @@ from _pytest.tmpdir import tmppath_result_key
 
 from epochgate.fsm import Machine, System
 from epochgate.fsm.errors import DeclarationError
-from tests.mutation.bodies import body_mutants
-from tests.mutation.mutants import AnyMutant, mutants
+from tests.mutation.every import named
+from tests.mutation.mutants import AnyMutant
 
 EFFECTS_MAX = 20_000
 ACCOUNT_MAX = 300
@@ -113,12 +113,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     wanted = config.getoption("--mutant")
-    known: dict[str, AnyMutant] = {mutant.name: mutant for mutant in mutants()} if wanted else {}
-    known |= {mutant.name: mutant for mutant in body_mutants()} if wanted else {}
-    if unknown := [name for name in wanted if name not in known]:
-        raise pytest.UsageError(f"there is no mutant {unknown}")
-    if wanted:
-        config.pluginmanager.register(Planter(config, [known[name] for name in wanted]))
+    try:
+        found = [*named(wanted).values()]
+    except KeyError as unknown:
+        raise pytest.UsageError(f"there is no mutant {unknown}") from unknown
+    if found:
+        config.pluginmanager.register(Planter(config, found))
 
 
 class Planter:

@@ -79,7 +79,7 @@ def found_by_the_runtime(mutant: AnyMutant, found: Found | None) -> Seen | None:
     if mutant.home.system in OF_NO_SCENARIO:
         return None  # it runs in none of the scenarios, and in no job without a source
     looks: list[Callable[[], Seen | None]]
-    looks = [lambda: _told(mutant)]
+    looks = [lambda: told_otherwise(mutant)]
     if mutant.home.system in (Job, TaskSystem):
         looks = [
             lambda: played(mutant, found),
@@ -197,7 +197,7 @@ def _letters(start: int) -> JobConfiguration:
     )
 
 
-def _told(mutant: AnyMutant) -> Seen | None:
+def told_otherwise(mutant: AnyMutant) -> Seen | None:
     """A scenario that comes out otherwise."""
     holding = _scenarios_that_hold()
     with planted(mutant):

@@ -86,7 +86,7 @@ def texts_of(source: str) -> Iterator[str]:
     tree = ast.parse(source).body[0]
     assert isinstance(tree, ast.FunctionDef)
     for _, path, new in bodies._changes(tree):
-        yield ast.unparse(bodies._with(tree, path, new).body[0]).removeprefix("return ")
+        yield ast.unparse(bodies.with_changed(tree, path, new).body[0]).removeprefix("return ")
 
 
 def test_conditions_are_negated_and_negations_left_out() -> None:

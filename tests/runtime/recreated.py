@@ -12,8 +12,8 @@ from epochgate.runtime import (
     JobConfiguration,
     RecreateOnReset,
 )
-from epochgate.runtime.api.recreate_on_reset import RecreatedCoordinator
 from epochgate.runtime.api.restart_strategies import FixedDelay
+from epochgate.runtime.shell.recreate_on_reset import RecreatedCoordinator
 from epochgate.runtime.testing.scripted import ScriptedCoordinator
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, echo_program

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from epochgate.fsm import VirtualClock
+from epochgate.fsm.inside import machines_behind
 from epochgate.runtime import (
     BATCH_CHECKPOINT,
     NO_CHECKPOINT,
@@ -55,7 +56,7 @@ def test_a_snapshot_without_a_checkpoint_has_its_own_id_and_leaves_the_gateways_
     job = batch(script)
     wanted = asked(job)
     assert script.told("op.checkpoint") == [(BATCH_CHECKPOINT,)]
-    assert job.master.job.gateway[0, 0].state == "open"
+    assert job.machines.gateway[0, 0].state == "open"
     script.coordinator.results[BATCH_CHECKPOINT].set_result(b"state")
     job.drain()
     assert wanted.result(timeout=0) == b"state"
@@ -176,11 +177,11 @@ def test_a_coordinator_that_could_not_start_gives_no_snapshot() -> None:
     script = Script(errors={"op.start": [OSError("no such table")]})
     job = batch(script, is_up=False)
     job.drain()
-    assert job.master.job.holder[0].state == "broken"
+    assert job.machines.holder[0].state == "broken"
     with pytest.raises(CoordinatorUnavailable, match=r"a snapshot .* 'op' could not start"):
         asked(job).result(timeout=0)
     assert not script.told("op.checkpoint")
-    job.settle(lambda: job.master.job.holder[0].state == "started")
+    job.settle(lambda: job.machines.holder[0].state == "started")
     assert asked(job).result(timeout=0) == b"state"
 
 
@@ -299,7 +300,7 @@ def test_a_coordinator_that_cannot_go_back_to_one_is_rebuilt_and_goes_back_to_it
     )
     master.start()
     master.queue.drain()
-    assert master.job.holder[0].state == "broken"
+    assert machines_behind(master.job).holder[0].state == "broken"
     clock.advance(1.0)
     master.queue.post_due()
     master.queue.drain()

@@ -98,13 +98,13 @@ def test_a_coordinator_that_could_not_start_is_not_asked_and_the_client_learns_w
     script = Script(errors={"op.start": [OSError("no such table")]})
     desk = Desk(script, is_up=False)
     desk.job.drain()
-    assert desk.job.master.job.holder[0].state == "broken"
+    assert desk.job.machines.holder[0].state == "broken"
     answer = desk.asked("hello")
     assert not script.told("op.handle_client_request")
     text = r"request 'hello' .* coordinator 'op' could not start .* ask again after the restart"
     with pytest.raises(CoordinatorUnavailable, match=text):
         answer.result(timeout=0)
-    desk.job.settle(lambda: desk.job.master.job.holder[0].state == "started")
+    desk.job.settle(lambda: desk.job.machines.holder[0].state == "started")
     again = desk.asked("hello")
     assert again.result(timeout=0) == {"echo": "hello"}
 

@@ -291,15 +291,15 @@ def test_when_all_places_are_taken_the_newest_processes_have_them() -> None:
 def test_a_finisher_that_dies_before_the_checkpoint_that_ends_the_job_is_made_up_for() -> None:
     run = Run()
     run.job.flow(held=("blocking",), only=0)
-    assert run.job.master.job.vertex[0].state == "ended"  # type: ignore[attr-defined]  # concurrent
+    assert run.job.machines.vertex[0].state == "ended"  # type: ignore[attr-defined]  # concurrent
     run.job.transport.launch(0)
     run.job.flow(only=0)
     finisher = of_subtask(run, 0)[0]
     let_die(run, finisher)
-    assert run.job.master.job.vertex[0].state == "idle"  # type: ignore[attr-defined]  # concurrent
+    assert run.job.machines.vertex[0].state == "idle"  # type: ignore[attr-defined]  # concurrent
     run.finish()
     assert run.told(0)[-3:] == [("failed", 0, 0), ("reset", 0, 0), ("ready", 0, 1)]
-    assert run.job.master.job.vertex[0].attempts == 2  # type: ignore[attr-defined]  # concurrent
+    assert run.job.machines.vertex[0].attempts == 2  # type: ignore[attr-defined]  # concurrent
 
 
 def test_a_coordinator_recreated_at_each_reset_hears_of_every_attempt() -> None:

@@ -323,7 +323,7 @@ def test_what_an_old_attempt_says_does_not_reach_the_coordinator() -> None:
     job = up(script)
     old = job.transport.processes[1]
     job.transport.cut(1)
-    job.settle(lambda: job.master.job.attempt[0].number == 1)
+    job.settle(lambda: job.machines.attempt[0].number == 1)
     old.worker.program.operators["op"].handle_event("from the past")
     job.settle()
     assert script.told("op[0].handle_event")

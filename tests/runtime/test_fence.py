@@ -76,8 +76,8 @@ class Replaced:
         return (
             master.report.global_restarts,
             master.report.failures,
-            master.job.checkpoint.number,
-            master.job.gateway[0, 0].sent,
+            self.job.machines.checkpoint.number,
+            self.job.machines.gateway[0, 0].sent,
             dict(master.coordinators.store._values),
             dict(master.report.coordinator_metrics["op"]),
             list(self.ran),
@@ -89,7 +89,7 @@ def rebuilt() -> Replaced:
     script = Script(errors={"op.start": [OSError("no such table")]})
     job = simulated(script)
     job.drain()
-    assert job.master.job.holder[0].state == "broken"
+    assert job.machines.holder[0].state == "broken"
     replaced = Replaced(job, script.coordinators[0].context)
     job.clock.advance(1.0)
     job.master.queue.post_due()

@@ -131,7 +131,7 @@ def test_a_coordinator_that_raises_in_a_reset_is_reset_again(method: str) -> Non
 def test_a_coordinator_that_cannot_start_is_rebuilt() -> None:
     script = Script(errors={"op.start": [OSError("no such table")]})
     job = up(script)
-    assert job.master.job.holder[0].state == "started"
+    assert job.machines.holder[0].state == "started"
     assert len(script.told("op.start")) == 2
     assert len(script.told("op.close")) == 1
     assert len(script.told("op.reset_to_checkpoint")) == 0
@@ -433,9 +433,9 @@ def test_an_attempt_that_does_not_come_to_run_is_replaced() -> None:
     script = Script()
     job = simulated(script, attempt_start_timeout_s=30.0)
     job.flow(held=("tell",))  # its process never restores
-    assert job.master.job.attempt[0].state == "deploying"
+    assert job.machines.attempt[0].state == "deploying"
     job.wait(31.0)
     job.settle()
-    assert job.master.job.attempt[0].is_running()
+    assert job.machines.attempt[0].is_running()
     assert job.master.report.failures[0].reason == "it did not run within 30 s of its start"
     assert job.master.report.regional_restarts == 1

@@ -47,7 +47,7 @@ def nothing_comes_of_it(job: SimulatedJob, script: Script) -> Iterator[None]:
 
     def everything() -> Any:
         messages = {i: list(p.to_task) for i, p in job.transport.processes.items()}
-        return job.master.values(), list(script.calls), messages, job.steps()
+        return job.machines.values(), list(script.calls), messages, job.steps()
 
     before = everything()
     yield
@@ -66,8 +66,8 @@ def asked_twice(script: Script, **settings: Any) -> SimulatedJob:
     job.flow()
     job.master.request_checkpoint()
     job.flow()
-    assert job.master.job.checkpoint.number == 2
-    assert job.master.job.checkpoint.state == "triggering"
+    assert job.machines.checkpoint.number == 2
+    assert job.machines.checkpoint.state == "triggering"
     return job
 
 
@@ -75,13 +75,13 @@ def taken_over(script: Script, **settings: Any) -> SimulatedJob:
     """A job in which process 2 speaks for a subtask, with an event on its way, at checkpoint 2."""
     job = asked_twice(script, **settings)
     job.transport.kill(1)
-    job.settle(lambda: job.master.job.attempt[0].is_running())
+    job.settle(lambda: job.machines.attempt[0].is_running())
     job.master.request_checkpoint()
     job.drain()
     script.coordinator.send(0, "a")
     job.drain()
-    assert job.master.job.attempt[0].identity == 2
-    assert job.master.job.gateway[0, 0].sent == 1
+    assert job.machines.attempt[0].identity == 2
+    assert job.machines.gateway[0, 0].sent == 1
     return job
 
 
@@ -122,7 +122,7 @@ def test_nothing_comes_of_a_confirmation_that_is_repeated_or_overtaken() -> None
         job.settle()
     on_wire = script.coordinator.send(0, "c")
     job.drain()
-    assert job.master.job.gateway[0, 0].confirmed == 2
+    assert job.machines.gateway[0, 0].confirmed == 2
     with nothing_comes_of_it(job, script):
         for number in (1, 2, 1):
             job.transport.inbox.received(0, 1, [["confirm", 0, number]])
@@ -149,7 +149,7 @@ def test_nothing_comes_of_the_future_of_an_earlier_checkpoint_while_the_next_wai
     script.coordinator.send(0, "a")
     script.coordinator.results[2].set_result(b"state")
     job.drain()
-    assert job.master.job.snapshot[0].state == "confirming"
+    assert job.machines.snapshot[0].state == "confirming"
     with nothing_comes_of_it(job, script):
         finish(script.coordinator.results[1])
 
@@ -162,7 +162,7 @@ def test_nothing_comes_of_a_future_when_no_checkpoint_is_under_way(
     job = asked_twice(script)
     job.wait(7.0)
     job.flow()
-    assert job.master.job.checkpoint.state == "aborted"
+    assert job.machines.checkpoint.state == "aborted"
     with nothing_comes_of_it(job, script):
         finish(script.coordinator.results[2])
 
@@ -176,7 +176,7 @@ def timers_of_the_past(script: Script) -> tuple[SimulatedJob, list[Timer]]:
         fault()
         job.flow()
         timers += job.master.queue.timers()
-        job.settle(lambda: job.master.job.attempt[0].is_running())
+        job.settle(lambda: job.machines.attempt[0].is_running())
     job.wait(700.0)
     script.is_completing = True
     job.settle()
@@ -214,8 +214,8 @@ def test_nothing_comes_of_an_old_timer_while_something_new_is_down(what: str) ->
     else:
         script_fails(script)()
     job.flow()
-    assert (job.master.job.lifecycle.state == "restarting") is (what == "the job")
-    assert not job.master.job.attempt[0].is_running()
+    assert (job.machines.lifecycle.state == "restarting") is (what == "the job")
+    assert not job.machines.attempt[0].is_running()
     with nothing_comes_of_it(job, script):
         fire(job, timers)
 
@@ -226,7 +226,7 @@ def test_nothing_comes_of_an_old_timer_while_a_checkpoint_is_under_way() -> None
     script.is_completing = False
     job.master.request_checkpoint()
     job.flow()
-    assert job.master.job.checkpoint.state == "triggering"
+    assert job.machines.checkpoint.state == "triggering"
     with nothing_comes_of_it(job, script):
         fire(job, timers)
 

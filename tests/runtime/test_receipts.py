@@ -89,7 +89,7 @@ def test_a_receipt_waits_for_the_barrier() -> None:
     job.step(("hear", identity))
     job.drain()
     subtask = job.transport.processes[identity].subtask
-    gateway = job.master.job.gateway[0, subtask]
+    gateway = job.machines.gateway[0, subtask]
     assert gateway.state == "closed"
     assert gateway.held.size() == 1
     assert writer.receipted == []

@@ -162,7 +162,7 @@ def test_a_replaced_coordinator_reaches_neither_tasks_nor_the_job_nor_its_peers(
     assert context.coordinator_store.get("leader") == 0
     assert isinstance(lost.exception(), EventLost)
     assert isinstance(asked.exception(0), CoordinatorReplaced)
-    assert staged.job.master.job.gateway[0, 0].sent == 0
+    assert staged.job.machines.gateway[0, 0].sent == 0
     assert staged.job.master.report.checkpoints == []
 
 
@@ -317,7 +317,7 @@ def test_an_old_coordinators_thread_cannot_get_in_between() -> None:
     thread.join(60)
     staged.job.settle()
     assert (staged.restarts, staged.failed()) == (0, [])
-    assert staged.job.master.job.gateway[0, 0].sent == 0
+    assert staged.job.machines.gateway[0, 0].sent == 0
 
 
 class Rounds:

@@ -48,7 +48,7 @@ def test_a_checkpoint_goes_all_the_way_and_holds_what_was_sent_before_it() -> No
     stored = stage.job.simulated.store.load(1)
     assert stage.job.record.sent(stored, 0)[0] == 1
     assert stage.job.record.seen(stored, 0, 0) == [1]
-    assert stage.job.master.job.checkpoint.completed == 1
+    assert stage.job.job.checkpoint.completed == 1
 
 
 def test_a_step_of_the_schedule_is_a_real_message_and_a_real_death() -> None:
@@ -56,9 +56,9 @@ def test_a_step_of_the_schedule_is_a_real_message_and_a_real_death() -> None:
     first = stage.job.living(0)
     assert first is not None
     stage.take("process[0].die")
-    assert (first.is_alive, stage.job.master.job.attempt[0].state) == (False, "running")
+    assert (first.is_alive, stage.job.job.attempt[0].state) == (False, "running")
     stage.take("process[0].hear")
-    assert stage.job.master.job.attempt[0].state == "failed"
+    assert stage.job.job.attempt[0].state == "failed"
     assert [failure.subtask for failure in stage.job.master.report.failures] == [0]
     stage.take("backoff[0].elapse")
     stage.take("process[0].arrive")
@@ -90,7 +90,7 @@ def test_work_after_the_last_commit_that_fails_in_every_try_lets_the_job_finish(
 @pytest.mark.parametrize("step", ["store.lose_save", "store.lose_answer"])
 def test_a_save_of_unknown_outcome_is_played_to_the_end_of_the_job(step: str) -> None:
     stage = stage_after(Doubting(), *TRIGGERED, *TO_THE_STORE, step)
-    assert stage.job.master.job.checkpoint.state == "unknown"
+    assert stage.job.job.checkpoint.state == "unknown"
     stage.take("process[0].hear")
     assert stage.job.simulated.result.state == "failed"
     assert stage.job.simulated.store.ids() == ([1] if step == "store.lose_answer" else [])
@@ -118,7 +118,7 @@ def test_an_operator_speaks_and_its_receipt_is_held_behind_the_snapshot() -> Non
     stage = stage_after(TalkingJob(), "launch.launch", "user[0].get_ready", *UP[1:])
     for step in ("requester.want", "process[0].speak", "user[0].take_snapshot", "process[0].hear"):
         stage.take(step)
-    gateway = stage.job.master.job.gateway[0, 0]
+    gateway = stage.job.job.gateway[0, 0]
     assert [gateway.state, gateway.held.size(), gateway.sent] == ["closed", 1, 0]
     assert stage.job.coordinator(0).heard == [[1]]
     for step in (*TO_THE_STORE[1:], "process[0].tell", "store.finish_save"):
@@ -135,7 +135,7 @@ def test_a_coordinator_that_could_not_start_is_rebuilt() -> None:
     for step in ("user[0].fail_to_start", "restarter.back_off", "user[0].get_ready"):
         stage.take(step)
     assert stage.job.coordinator(0) is not first
-    assert stage.job.master.job.holder[0].state == "started"
+    assert stage.job.job.holder[0].state == "started"
 
 
 def test_the_future_of_a_coordinator_that_was_recreated_completes_late() -> None:
@@ -143,7 +143,7 @@ def test_the_future_of_a_coordinator_that_was_recreated_completes_late() -> None
     again = ("user[0].fail_everything", "process[0].hear", "restarter.back_off")
     stage = stage_after(TalkingJob(), *starting, "requester.want", *again)
     stage.take("user[0].take_snapshot")
-    snapshot = stage.job.master.job.snapshot[0]
+    snapshot = stage.job.job.snapshot[0]
     assert (snapshot.checkpoint, snapshot.state) == (1, "idle")
     assert not stage.job.coordinator(0).is_asked()
 
@@ -180,7 +180,7 @@ class WithDeafGateway(ClosedJob):
 
 def test_the_machines_that_run_are_those_of_the_variant() -> None:
     stage = stage_after(WithDeafGateway(subtasks=1), *TRIGGERED, *TO_THE_STORE)
-    gateway = stage.job.master.job.gateway[0, 0]
+    gateway = stage.job.job.gateway[0, 0]
     assert isinstance(gateway, DeafGateway)
     assert gateway.state == "closed"
 

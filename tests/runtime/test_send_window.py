@@ -87,7 +87,7 @@ def test_events_that_are_held_and_events_that_are_lost_are_counted_until_they_ar
     script = Script()
     job = up(script)
     held = job.master.request_checkpoint()
-    job.settle(lambda: job.master.job.gateway[0, 0].state == "closed")
+    job.settle(lambda: job.machines.gateway[0, 0].state == "closed")
     sent, old = filled(script), script.coordinator.gateways[0]
     job.transport.kill(job.transport.living()[0])
     job.settle()
@@ -197,6 +197,40 @@ def test_what_was_refused_is_not_counted_and_who_is_told_may_send() -> None:
     assert again
     with pytest.raises(GatewayFull, match="2000 bytes of events wait"):
         window.send_event(of(257))
+
+
+def test_while_one_waits_for_room_another_is_refused_and_both_are_told() -> None:
+    window = gateway_of(2000)
+    sent = [window.send_event(of(1000)) for _ in range(2)]
+    room = window.when_room()
+    with pytest.raises(GatewayFull, match=r"the event of 1500 bytes .* 2000 bytes of events wait"):
+        window.send_event(of(1500))
+    confirm(sent[0])
+    assert room.done()
+
+
+def test_what_is_over_and_not_looked_at_yet_is_room_for_one_large_event() -> None:
+    window = gateway_of(1000)
+    sent = window.send_event(of(1000))
+    room = window.when_room()
+    window._over = window._sent  # the queue's thread has counted it, and not looked yet
+    large = window.send_event(of(9000))
+    with pytest.raises(GatewayFull, match=" 9000 bytes of events wait"):
+        window.send_event(of(257))
+    sent.free()
+    window._wake_if_due()
+    assert not room.done()
+    confirm(large)
+    assert room.done()
+
+
+def test_who_asks_when_all_is_over_and_not_looked_at_yet_is_told_at_once() -> None:
+    window = gateway_of(1000)
+    window.send_event(of(1000))
+    first = window.when_room()
+    window._over = window._sent  # the queue's thread has counted it, and not looked yet
+    assert window.when_room().done()
+    assert first.done()
 
 
 def test_who_waits_for_room_is_told_when_the_job_is_canceled() -> None:

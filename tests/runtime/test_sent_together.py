@@ -50,10 +50,10 @@ def test_they_arrive_in_order_between_those_before_and_after(
 
 
 def test_they_are_one_event_of_the_protocol(script: Script, job: SimulatedJob) -> None:
-    before = job.master.job.gateway[0, 0].sent
+    before = job.machines.gateway[0, 0].sent
     gateway(script).send_events(MANY)
     job.settle()
-    assert job.master.job.gateway[0, 0].sent == before + 1
+    assert job.machines.gateway[0, 0].sent == before + 1
 
 
 def test_none_of_them_is_in_a_checkpoint_whose_state_the_coordinator_has_given(
@@ -112,10 +112,10 @@ def test_a_fault_that_loses_an_event_loses_them(script: Script, job: SimulatedJo
 
 
 def test_without_events_nothing_is_sent(script: Script, job: SimulatedJob) -> None:
-    before = job.master.job.gateway[0, 0].sent
+    before = job.machines.gateway[0, 0].sent
     gateway(script).send_events([]).result(timeout_s=0)
     job.settle()
-    assert job.master.job.gateway[0, 0].sent == before
+    assert job.machines.gateway[0, 0].sent == before
 
 
 def test_one_that_is_not_plain_is_refused_and_none_is_sent(

@@ -10,7 +10,7 @@ from tests.runtime.test_concurrent_attempts import Run, begun, let_die, of_subta
 
 
 def vertex_state(run: Run) -> str:
-    vertex = run.job.master.job.vertex[0]  # type: ignore[attr-defined]  # a job with concurrent attempts
+    vertex = run.job.machines.vertex[0]  # type: ignore[attr-defined]  # a job with concurrent attempts
     return str(vertex.state)
 
 

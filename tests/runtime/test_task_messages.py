@@ -91,7 +91,7 @@ def test_a_malformed_message_costs_its_attempt_alone(message: Any) -> None:
     script = Script()
     job = simulated(script, subtasks=2)
     job.settle()
-    job.transport.inbox.received(0, job.master.job.attempt[0].identity, [message])
+    job.transport.inbox.received(0, job.machines.attempt[0].identity, [message])
     job.settle()
     report = job.master.report
     assert (report.regional_restarts, report.global_restarts) == (1, 0)
@@ -113,7 +113,7 @@ def test_every_value_of_the_declared_form_is_taken(tag: str) -> None:
             job = simulated(Script())
             job.settle()
             message = [tag, *good[:position], value, *good[position + 1 :]]
-            job.transport.inbox.received(0, job.master.job.attempt[0].identity, [message])
+            job.transport.inbox.received(0, job.machines.attempt[0].identity, [message])
             job.rest()
             reasons = [failure.reason for failure in job.master.report.failures]
             assert not [reason for reason in reasons if "malformed" in reason], message
@@ -122,7 +122,7 @@ def test_every_value_of_the_declared_form_is_taken(tag: str) -> None:
 def test_a_malformed_message_is_described_and_not_repeated() -> None:
     job = simulated(Script())
     job.settle()
-    identity = job.master.job.attempt[0].identity
+    identity = job.machines.attempt[0].identity
     job.transport.inbox.received(0, identity, [["decline", 1, b"x" * 10_000_000]])
     job.settle()
     assert job.master.report.failures[0].reason == (
@@ -134,7 +134,7 @@ def test_a_malformed_message_is_described_and_not_repeated() -> None:
 def test_a_warning_of_a_task_is_one_of_the_job_and_none_of_an_evicted_process() -> None:
     job = simulated(Script())
     job.settle()
-    identity = job.master.job.attempt[0].identity
+    identity = job.machines.attempt[0].identity
     job.transport.inbox.received(0, identity - 1, [["warning", "an old one"]])
     job.transport.inbox.received(0, identity, [["warning", "a piece of work is under way"]])
     job.settle()

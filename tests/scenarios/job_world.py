@@ -227,7 +227,7 @@ class JobWorld:
 
     def do_states(self) -> None:
         """The states of the machines."""
-        job = self.simulated.master.job
+        job = self.simulated.machines
         attempts = ", ".join(f"{a.state} (process {a.identity})" for a in job.attempt)
         self.lines.append(f"job {job.lifecycle.state}; attempts {attempts}")
         gateways = ", ".join(f"op{c + 1} to {s} {g.state}" for (c, s), g in job.gateway.items())

@@ -88,6 +88,10 @@ def test_what_was_received_with_the_message_that_was_too_much_is_waited_for_too(
     assert not by_hand.receive(WAITING_BYTES_MAX)
     assert not by_hand.handle()
     assert by_hand.handle()
+    assert not by_hand.receive(0, WAITING_MESSAGES_MAX + 1)
+    assert not by_hand.receive(0, WAITING_MESSAGES_MAX)
+    assert not by_hand.handle()
+    assert by_hand.handle()
 
 
 class Hasty(SlowInbox):

@@ -318,6 +318,46 @@ def test_an_executor_that_does_not_answer_is_given_up_once_its_host_is_silent() 
     assert spark.killed == [first, other]
 
 
+def test_an_executor_is_given_up_also_while_every_free_slot_is_on_a_suspect_host() -> None:
+    spark = ScriptedSpark("bad")
+    spark.is_answering = False
+    spark.fails("bad")
+    lost = spark.speaks("lost", subtask=1)
+    spark.hosts.add("lost")
+    spark.begins("bad")
+    spark.look()
+    assert "the only free slots are on hosts" in spark.said[-1]
+    spark.falls_silent(lost, subtask=1)
+    spark.looks(10.1, 10.4 + ANSWER_S)
+    assert spark.removed == ["of lost"]
+    spark.fails("worse", subtask=2)
+    spark.look(now_s=11.0 + ANSWER_S)
+    assert sum("the only free slots" in text for text in spark.said) == 1
+
+
+def test_that_free_slots_are_on_suspect_hosts_is_news_again_after_whatever_happened_before() -> (
+    None
+):
+    spark = ScriptedSpark("bad")
+    spark.is_answering = False
+    first = spark.speaks("bad")
+    spark.speaking.discard(first)
+    spark.becomes(first, "KILLED")
+    spark.fails("bad")
+    lost = [spark.speaks("lost", subtask) for subtask in (1, 2)]
+    spark.hosts.add("lost")
+    spark.falls_silent(lost[0], subtask=1)
+    spark.look(wanted=())
+    spark.falls_silent(lost[1], subtask=2)
+    spark.looks(10.1, 10.4 + ANSWER_S)
+    assert spark.removed == ["of lost"]
+    spark.begins("bad")
+    spark.look(now_s=70.0)
+    spark.look(now_s=200.0)
+    assert spark.overdue
+    assert sum("the only free slots" in text for text in spark.said) == 1
+
+
 def test_an_executor_is_given_up_once_with_one_warning() -> None:
     spark = ScriptedSpark("bad", "good")
     spark.is_answering = False

@@ -10,12 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
-from epochgate.models.closed.surroundings.decision_store import (
-    FORGET,
-    LOOK,
-    WRITE,
-    Client,
-)
+from epochgate.models.closed.surroundings.decision_store import Client
+from epochgate.models.closed.surroundings.entries import CHOOSE, LOOK, RESTORE, WRITE
 from epochgate.models.closed.surroundings.steering import (
     DECIDING,
     GONE,
@@ -25,8 +21,6 @@ from epochgate.models.closed.surroundings.steering import (
 
 if TYPE_CHECKING:
     from epochgate.models.closed.choosing import ChosenQuery
-
-RESTORE, CHOOSE = FORGET + 1, FORGET + 2
 
 
 class ChosenDecisions(Query):
@@ -39,16 +33,10 @@ class ChosenDecisions(Query):
     seen_choice: list[bool] = Array(Bool(), "slots")
     """With which choice the first task has run the batch."""
 
-    def remove(self, batch: int) -> None:
-        if batch + self.system.retained >= self.newest:
-            self.has_kept = False
-        for b in range(self.system.slots):
-            if b <= batch:
-                self.is_decided[b] = False
-                self.decided[b] = 0
-                self.since[b] = 0
-                self.is_stray[b] = False
-                self.choice[b] = False
+    def empty(self, batch: int) -> None:
+        self.decided[batch] = 0
+        self.since[batch] = 0
+        self.choice[batch] = False
 
     def see_choice(self, batch: int, choice: bool) -> None:
         """A task runs the batch with this choice."""
@@ -64,6 +52,8 @@ class ChoosingDriver(Driver):
     """
 
     system: ChosenQuery
+    client: CoordinatorClient
+    entries: ChosenDecisions
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -78,16 +68,16 @@ class ChoosingDriver(Driver):
 
     def run_task(self) -> None:
         self.worked += 1
-        self.system.query.see_choice(self.batch, self.system.client[self.driver].given)
-        self.system.query.see(self.batch, self.told())
+        self.entries.see_choice(self.batch, self.client.given)
+        self.entries.see(self.batch, self.told())
 
 
 class CoordinatorClient(Client):
     """A driver's coordinator, and its connection to the store: port `store` of its machine."""
 
     system: ChosenQuery
+    entries: ChosenDecisions
 
-    asked: int = Int(CHOOSE)
     choice: bool = Bool()
     """What the coordinator of this process has chosen last: its state."""
     complete_to: int = Int("batches")
@@ -109,54 +99,52 @@ class CoordinatorClient(Client):
         return self.asked == CHOOSE
 
     def choose_other(self) -> None:
-        batch = self.batch
+        self.take_choice(True)
         self.end()
-        self.take_choice(batch, True)
 
-    def answer_more(self, asked: int, batch: int) -> None:
-        if asked == LOOK:
-            self.given = self.system.query.choice[batch]
-        if asked == RESTORE:
-            self.tell_restored(batch)
-        if asked == CHOOSE:
-            self.take_choice(batch, False)
+    def answer_more(self) -> None:
+        if self.asked == LOOK:
+            self.given = self.entries.choice[self.batch]
+        if self.asked == RESTORE:
+            self.tell_restored()
+        if self.asked == CHOOSE:
+            self.take_choice(False)
 
-    def tell_restored(self, batch: int) -> None:
-        if batch == 0 or self.system.query.is_decided[batch]:
-            self.choice = self.system.query.choice[batch]
-            self.complete_to = self.system.driver[self.driver].batch - 1
-            self.system.batch_decision[self.driver].restored()
+    def tell_restored(self) -> None:
+        if self.batch == 0 or self.entries.is_there[self.batch]:
+            self.choice = self.entries.choice[self.batch]
+            self.complete_to = self.drives.batch - 1
+            self.served.restored()
         else:
-            self.system.batch_decision[self.driver].broken()
+            self.served.broken()
 
-    def take_choice(self, batch: int, choice: bool) -> None:
+    def take_choice(self, choice: bool) -> None:
         assert (
-            self.system.query.newest >= batch
-            or self.choice == self.system.query.seen_choice[batch - 1]
+            self.entries.newest >= self.batch
+            or self.choice == self.entries.seen_choice[self.batch - 1]
         ), "a coordinator chooses from the state of the batch before"
-        assert self.complete_to + 1 == batch, "a coordinator knows that the batch before has run"
+        assert self.complete_to + 1 == self.batch, (
+            "a coordinator knows that the batch before has run"
+        )
         self.choice = choice
-        self.system.batch_decision[self.driver].chosen()
+        self.served.chosen()
 
-    def tell_written(self, batch: int, version: int, since: int) -> None:
-        if self.system.query.create(batch, version, since):
-            self.system.query.choice[batch] = self.choice
-            self.system.batch_decision[self.driver].written()
+    def create(self) -> bool:
+        is_new = self.entries.create(self.batch, self.version, self.since)
+        if is_new:
+            self.entries.choice[self.batch] = self.choice
         else:
-            self.system.batch_decision[self.driver].taken()
+            self.entries.clashes = 1
+        return is_new
 
     def write_late(self) -> None:
-        batch = self.late
-        version = self.late_version
-        since = self.late_since
-        choice = self.late_choice
+        if not self.entries.is_there[self.late]:
+            self.entries.choice[self.late] = self.late_choice
+            self.create_late()
         self.late = 0
         self.late_version = 0
         self.late_since = 0
         self.late_choice = False
-        if not self.system.query.is_decided[batch]:
-            self.system.query.choice[batch] = choice
-        self.system.query.create_unheard(batch, version, since)
 
     def send_late(self) -> None:
         self.late = self.batch
@@ -164,16 +152,9 @@ class CoordinatorClient(Client):
         self.late_since = self.since
         self.late_choice = self.choice
 
-    def answer_broken(self) -> None:
-        asked = self.asked
-        if asked == CHOOSE:  # what it has chosen until it failed is in no decision
+    def spoil(self) -> None:
+        if self.asked == CHOOSE:  # what it has chosen until it failed is in no decision
             self.choice = not self.choice
-        self.end()
-        if asked == FORGET:
-            self.system.query.has_kept = True
-            self.system.batch_decision[self.driver].kept()
-        else:
-            self.system.batch_decision[self.driver].broken()
 
     def forget_all(self) -> None:
         self.choice = False
@@ -183,20 +164,17 @@ class CoordinatorClient(Client):
     # port `store` of the machine
 
     def restore(self, batch: int) -> None:
-        self.asked = RESTORE
-        self.batch = batch
+        self.ask_behind(RESTORE, batch)
 
     def complete(self, batch: int) -> None:
-        assert batch <= self.system.query.committed, "a batch that is told to have run is over"
+        assert batch <= self.entries.committed, "a batch that is told to have run is over"
         self.complete_to = batch
 
     def choose(self, batch: int) -> None:
-        self.asked = CHOOSE
-        self.batch = batch
+        self.ask(CHOOSE, batch)
 
     def write(self, batch: int, version: int, since: int) -> None:
-        self.asked = WRITE
-        self.batch = batch
+        self.ask(WRITE, batch)
         self.version = version
         self.since = since
         self.given = self.choice

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from epochgate.models.closed.compacting import CompactingJob
 
 NOTHING, PLAN, STAGE, EXCHANGE, DISCARD, CLEAN = range(6)
+AS_DONE, AS_FAILED = 1, 2
 UNREAD, LISTING, OPENING, READ, FAILED = "unread", "listing", "opening", "read", "failed"
 
 
@@ -110,8 +111,8 @@ class Process(Environment):
     """Which step the machine has asked for."""
     failing: int = Int(CLEAN)
     """In which step the run has met an error."""
-    has_ended: bool = Bool()
-    """The machine has said that it is over."""
+    ended: int = Int(2)
+    """The machine has said that it is over: AS_DONE or AS_FAILED; 0 if it has not."""
     has_exchanged: bool = Bool()
     """The exchange has taken effect, and the machine does not know."""
     is_staged: bool = Bool()
@@ -166,7 +167,7 @@ class Process(Environment):
 
     def may_begin(self) -> bool:
         return self.runs < self.system.R and (
-            self.system.compaction.state == IDLE or self.has_ended
+            self.system.compaction.state == IDLE or self.ended > 0
         )
 
     def is_planning(self) -> bool:
@@ -211,7 +212,7 @@ class Process(Environment):
 
     def start(self) -> None:
         self.is_late = False
-        self.has_ended = False
+        self.ended = 0
         self.failing = NOTHING
         self.system.compaction.restart()
         self.system.compaction.start()
@@ -326,13 +327,15 @@ class Process(Environment):
 
     def done(self) -> None:
         assert not self.is_staged, "nothing is left over"
-        self.has_ended = True
+        assert self.ended == 0, "a compaction ends once"
+        self.ended = AS_DONE
 
     def failed(self) -> None:
         assert not self.is_staged or (self.failing != STAGE and self.failing != NOTHING), (
             "what no reader can have seen is not left over"
         )
-        self.has_ended = True
+        assert self.ended == 0, "a compaction ends once"
+        self.ended = AS_FAILED
 
 
 class Reader(Environment):

@@ -155,6 +155,7 @@ class FloodedWire(Environment):
     # port `reading` of the receive window
 
     def pause(self) -> None:
+        assert not self.is_paused, "a connection that is not read is not paused"
         self.is_paused = True
 
     def watch(self, until_bytes: int, until_messages: int) -> None:
@@ -163,6 +164,7 @@ class FloodedWire(Environment):
         self.watched = until_messages
 
     def resume(self) -> None:
+        assert self.is_paused, "a connection that is read is not resumed"
         self.is_paused = False
 
 

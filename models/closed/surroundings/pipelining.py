@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
-from epochgate.models.in_flight import EMPTY, SHOWN, InFlight
+from epochgate.models.in_flight import EMPTY, InFlight
 
 if TYPE_CHECKING:
     from epochgate.models.closed.pipelining import PipelineTasks
@@ -109,7 +109,7 @@ class TaskProgram(Environment):
 
     def may_change(self) -> bool:
         return (
-            self.system.in_flight[self.subtask].state == SHOWN
+            self.system.in_flight[self.subtask].state != EMPTY
             and not self.is_changed
             and self.may_fail()
         )
@@ -180,6 +180,7 @@ class TaskProgram(Environment):
             self.system.in_flight[self.subtask].accept()
 
     def write(self) -> None:
+        assert self.held > 0, "what is written was mapped, and is written once"
         self.written += self.held
         self.held = 0
 
@@ -287,4 +288,6 @@ class PipelineJob(Environment):
         self.saved_written[subtask] = written
 
     def keep(self, subtask: int, held: int) -> None:
+        assert held > 0, "what is stored waits for the sink"
+        assert self.saved_held[subtask] == 0, "what waits is stored once"
         self.saved_held[subtask] = held

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
-from epochgate.fsm.closed import Environment
+from epochgate.fsm import STAY, Array, Int, Row, Trigger
 from epochgate.models.batch_plan import BatchPlan
-from epochgate.models.created_once import IDLE
+from epochgate.models.closed.surroundings import entries
+from epochgate.models.closed.surroundings.entries import RESTART, Entries
 
 if TYPE_CHECKING:
     from epochgate.models.closed.planning import PlannedQuery
+    from epochgate.models.closed.surroundings.plan_store import Client
 
 GONE, UP, ASKING, TOLD = "gone", "up", "asking", "told"
 RUNNING, READING = "running", "reading"
@@ -23,12 +24,7 @@ class Planner(BatchPlan):
 
     restart: Trigger
 
-    # fmt: off
-    ROWS: ClassVar[tuple[Row, ...]] = (
-        *BatchPlan.ROWS,
-        Row("restart", ANY, IDLE, None, "forget_all", "the next process knows nothing of this one"),
-    )
-    # fmt: on
+    ROWS: ClassVar[tuple[Row, ...]] = (*BatchPlan.ROWS, RESTART)
 
     def forget_all(self) -> None:
         self.batch = 0
@@ -38,7 +34,7 @@ class Planner(BatchPlan):
         self.tries = 0
 
 
-class Stream(Environment):
+class Stream(Entries):
     """The splits of the source, counted; the plans in the store; Spark's logs; and what was run.
 
     The splits of a plan are those behind `first` up to `last`, and the state that it holds is
@@ -46,34 +42,22 @@ class Stream(Environment):
     source from its first version on, and no other: version 0 prunes none.
     """
 
-    STATES = ("up",)
-    INITIAL = "up"
-
     system: PlannedQuery
 
     there: int = Int("S")
     """How many splits can be found."""
-    is_planned: list[bool] = Array(Bool(), "slots")
     first: list[int] = Array(Int("S"), "slots")
     last: list[int] = Array(Int("S"), "slots")
     filtered: list[int] = Array(Int("versions"), "slots")
     """The version of the filter in the plan."""
     version: int = Int("versions")
     """The newest version of the filter."""
-    newest: int = Int("batches")
-    """The newest batch with a plan: it is never removed."""
-    is_stray: list[bool] = Array(Bool(), "slots")
-    """The plan was made after the batch was forgotten."""
     logged: int = Int("batches")
-    committed: int = Int("batches")
-    is_seen: list[bool] = Array(Bool(), "slots")
     seen_first: list[int] = Array(Int("S"), "slots")
     seen_last: list[int] = Array(Int("S"), "slots")
     seen_version: list[int] = Array(Int("versions"), "slots")
     replays: int = Int(2)
     """1: a batch was run again; 2: one behind a change of the filter."""
-    starts: int = Int("R")
-    failures: int = Int("F")
 
     appear: Trigger
     update: Trigger
@@ -108,33 +92,18 @@ class Stream(Environment):
 
     def create(self, batch: int, first: int, last: int, version: int, is_swept: bool) -> bool:
         """Whether there was none: then there is this one."""
-        if self.is_planned[batch]:
-            return False
-        self.is_planned[batch] = True
-        self.first[batch] = first
-        self.last[batch] = last
-        self.filtered[batch] = version
-        self.is_stray[batch] = self.newest >= batch + self.system.retained
-        assert self.is_stray[batch] or not is_swept, "no plan refers to what was swept"
-        if self.newest < batch:
-            self.newest = batch
-        return True
+        is_new = self.add(batch)
+        if is_new:
+            self.first[batch] = first
+            self.last[batch] = last
+            self.filtered[batch] = version
+            assert self.is_stray[batch] or not is_swept, "no plan refers to what was swept"
+        return is_new
 
-    def create_unheard(
-        self, batch: int, first: int, last: int, version: int, is_swept: bool
-    ) -> None:
-        if not self.is_planned[batch]:
-            is_new = self.create(batch, first, last, version, is_swept)
-            assert is_new, "there was none"
-
-    def remove(self, batch: int) -> None:
-        for b in range(self.system.slots):
-            if b <= batch:
-                self.is_planned[b] = False
-                self.first[b] = 0
-                self.last[b] = 0
-                self.filtered[b] = 0
-                self.is_stray[b] = False
+    def empty(self, batch: int) -> None:
+        self.first[batch] = 0
+        self.last[batch] = 0
+        self.filtered[batch] = 0
 
     def see(self, batch: int) -> None:
         """The tasks of a batch read what its plan names."""
@@ -165,20 +134,21 @@ class Stream(Environment):
             self.replays = 2
 
 
-class Driver(Environment):
-    """A process that drives the query; two at once where one was taken for dead."""
+class Driver(entries.Driver):
+    """Runs each batch by its plan; `version` is that of the newest filter when Spark asked for it."""
 
-    INDEX = ("driver",)
     STATES = (GONE, UP, ASKING, TOLD, RUNNING, READING)
     INITIAL = GONE
 
     system: PlannedQuery
-    driver: int
-
-    batch: int = Int("batches")
-    """The batch that it runs, or that it has committed."""
-    version: int = Int("versions")
-    """The newest version of the filter when Spark asked for the batch."""
+    served: Planner
+    client: Client
+    entries: Stream
+    PEERS: ClassVar[dict[str, str]] = {
+        "served": "batch_plan",
+        "entries": "stream",
+        "client": "client",
+    }
 
     start: Trigger
     ask: Trigger
@@ -206,7 +176,7 @@ class Driver(Environment):
         Row("tell_none", ASKING,  UP,      None,
             "end_question",                "there is none now"),
         Row("refuse",    ASKING,  GONE,    None,
-            "restart",                     "the query fails"),
+            "stop",                        "the query fails"),
         Row("fail",      ASKING,  UP,      None,
             "end_question",                "nothing was planned: Spark asks again, or the query fails"),
 
@@ -215,68 +185,50 @@ class Driver(Environment):
         Row("log",       TOLD,    RUNNING, "not is_next and is_mine",
             "take_up",                     "its offset was logged before"),
         Row("log",       TOLD,    GONE,    "not is_next and not is_mine",
-            "restart",                     "another driver has gone on"),
+            "stop",                        "another driver has gone on"),
 
         Row("work",      RUNNING, READING, None,
             "ask_splits",                  "the tasks read the splits"),
         Row("fail",      READING, GONE,    None,
-            "restart",                     "the plan was not read: the query fails"),
+            "stop",                        "the plan was not read: the query fails"),
         Row("withhold",  READING, GONE,    None,
-            "restart",                     "the plan is forgotten: the batch was committed by another"),
+            "stop",                        "the plan is forgotten: the batch was committed by another"),
         Row("commit",    READING, UP,      "has_read and is_first",
             "commit_batch",                "the batch is over"),
         Row("commit",    READING, GONE,    "has_read and not is_first",
-            "restart",                     "another driver has committed this batch"),
+            "stop",                        "another driver has committed this batch"),
 
         Row("die",       (UP, ASKING, TOLD, RUNNING, READING), GONE, "may_fail",
-            "spend_failure, restart",      "the process is killed"),
+            "spend_failure, stop",         "the process is killed"),
     )
     # fmt: on
 
-    def may_start(self) -> bool:
-        return self.system.stream.starts < self.system.R
-
     def has_logged(self) -> bool:
-        return self.system.stream.logged > self.system.stream.committed
-
-    def has_more(self) -> bool:
-        return self.batch < self.system.batches
+        return self.entries.logged > self.entries.committed
 
     def is_next(self) -> bool:
-        return self.system.stream.logged == self.batch
+        return self.entries.logged == self.batch
 
     def is_mine(self) -> bool:
         return (
-            self.system.stream.logged == self.batch + 1
-            and self.system.stream.committed == self.batch
-            and not self.system.batch_plan[self.driver].has_maker
+            self.entries.logged == self.batch + 1
+            and self.entries.committed == self.batch
+            and not self.served.has_maker
         )
 
     def has_read(self) -> bool:
-        return self.system.client[self.driver].has_read
-
-    def is_first(self) -> bool:
-        return self.system.stream.committed < self.batch
-
-    def may_fail(self) -> bool:
-        return self.system.stream.failures < self.system.F
-
-    def count_start(self) -> None:
-        self.system.stream.starts += 1
-
-    def read_committed(self) -> None:
-        self.batch = self.system.stream.committed
+        return self.client.has_read
 
     def ask_plan(self) -> None:
-        self.version = self.system.stream.version
-        self.system.batch_plan[self.driver].begin(self.batch + 1)
+        self.version = self.entries.version
+        self.served.begin(self.batch + 1)
 
     def end_question(self) -> None:
         self.version = 0
 
     def log_next(self) -> None:
         self.batch += 1
-        self.system.stream.note(self.batch)
+        self.entries.note(self.batch)
 
     def find_old(self) -> None:
         for d in range(self.system.drivers):
@@ -286,17 +238,11 @@ class Driver(Environment):
         self.batch += 1
 
     def ask_splits(self) -> None:
-        self.system.batch_plan[self.driver].run(self.batch)
+        self.served.run(self.batch)
 
     def commit_batch(self) -> None:
-        self.system.client[self.driver].has_read = False
-        self.system.stream.committed = self.batch
+        self.client.has_read = False
+        self.entries.committed = self.batch
 
-    def restart(self) -> None:
-        self.batch = 0
-        self.version = 0
-        self.system.client[self.driver].cut()
-        self.system.batch_plan[self.driver].restart()
-
-    def spend_failure(self) -> None:
-        self.system.stream.failures += 1
+    def wanted(self) -> int:
+        return self.batch + 1 if self.state == ASKING else self.batch

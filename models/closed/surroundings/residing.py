@@ -13,7 +13,7 @@ from epochgate.models.resident import Resident
 if TYPE_CHECKING:
     from epochgate.models.closed.residing import ResidentTask
 
-AWAY, HERE, GONE = "away", "here", "gone"
+AWAY, HERE, REPLACED, GONE = "away", "here", "replaced", "gone"
 
 
 class TaskResident(Resident):
@@ -29,9 +29,9 @@ class Process(Environment):
     """
 
     INDEX = ("task",)
-    STATES = (AWAY, HERE, GONE)
+    STATES = (AWAY, HERE, REPLACED, GONE)
     INITIAL = AWAY
-    TERMINAL = (GONE,)
+    TERMINAL = (REPLACED, GONE)
 
     system: ResidentTask
     task: int
@@ -75,7 +75,7 @@ class Process(Environment):
             "spend_failure, hang_up",         "killed, by Spark for instance"),
         Row("expire",    HERE, STAY, "clears and may_fail",
             "spend_failure, hear_the_end",    "the driver waits no longer, and closes the connection"),
-        Row("left",      HERE, GONE, None,
+        Row("left",      HERE, REPLACED, None,
             "hang_up",                        "the process is left to Spark"),
     )
     # fmt: on
@@ -151,6 +151,7 @@ class Process(Environment):
         self.is_clearing = True
 
     def end(self) -> None:
+        assert not self.system.driver.has_finished, "a task ends once"
         self.system.driver.has_finished = True
 
     def leave(self) -> None:

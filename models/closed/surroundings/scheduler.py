@@ -146,6 +146,8 @@ class Scheduler(Environment):
     has_been_deaf: bool = Bool()
     is_hopeless: bool = Bool()
     """Task after task has failed, and no process has ever come."""
+    is_given_up: bool = Bool()
+    """The job was ended without asking the restart strategy."""
 
     offer: Trigger
     look: Trigger
@@ -213,7 +215,7 @@ class Scheduler(Environment):
         Row("ask_strategy", (PENDING, RUNNING, SILENT), OVER,    "not may_ask",
             "check_question",                  "the restart strategy ends the job"),
         Row("give_up",      (PENDING, RUNNING), OVER,    None,
-            "check_reason",                    "the job is ended"),
+            "check_reason, note_given_up",     "the job is ended"),
     )
     # fmt: on
 
@@ -334,6 +336,9 @@ class Scheduler(Environment):
 
     def may_ask(self) -> bool:
         return self.asked < self.system.R
+
+    def note_given_up(self) -> None:
+        self.is_given_up = True
 
     def count_question(self) -> None:
         self.asked += 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
-from epochgate.fsm.closed import Environment
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
 from epochgate.models.batch_decision import BatchDecision
-from epochgate.models.created_once import IDLE
+from epochgate.models.closed.surroundings import entries
+from epochgate.models.closed.surroundings.entries import RESTART, Entries
 
 if TYPE_CHECKING:
     from epochgate.models.closed.steering import SteeredQuery
@@ -20,12 +20,7 @@ class Decider(BatchDecision):
 
     restart: Trigger
 
-    # fmt: off
-    ROWS: ClassVar[tuple[Row, ...]] = (
-        *BatchDecision.ROWS,
-        Row("restart", ANY, IDLE, None, "forget_all", "the next process knows nothing of this one"),
-    )
-    # fmt: on
+    ROWS: ClassVar[tuple[Row, ...]] = (*BatchDecision.ROWS, RESTART)
 
     def forget_all(self) -> None:
         self.batch = 0
@@ -36,28 +31,16 @@ class Decider(BatchDecision):
         self.tries = 0
 
 
-class Query(Environment):
+class Query(Entries):
     """Spark's offset log and commit log, the store of decisions, and what tasks have seen."""
-
-    STATES = ("up",)
-    INITIAL = "up"
 
     system: SteeredQuery
 
     planned: int = Int("batches")
     """The newest batch in the offset log; 0 for none."""
-    committed: int = Int("batches")
-    is_decided: list[bool] = Array(Bool(), "slots")
-    """A decision for the batch lies in the store."""
     decided: list[int] = Array(Int("versions"), "slots")
     since: list[int] = Array(Int("batches"), "slots")
     """With which version, and since which batch."""
-    newest: int = Int("batches")
-    """The newest batch with a decision: it is never removed."""
-    is_stray: list[bool] = Array(Bool(), "slots")
-    """The decision was made after the batch was forgotten."""
-    is_seen: list[bool] = Array(Bool(), "slots")
-    """A task has run the batch."""
     seen: list[int] = Array(Int("versions"), "slots")
     """With which version the first task has run it."""
     due: list[int] = Array(Int("versions"), "slots")
@@ -86,31 +69,15 @@ class Query(Environment):
 
     def create(self, batch: int, version: int, since: int) -> bool:
         """Whether there was none: then there is this one."""
-        if self.is_decided[batch]:
-            self.clashes = 1
-            return False
-        self.is_decided[batch] = True
-        self.decided[batch] = version
-        self.since[batch] = since
-        self.is_stray[batch] = self.newest >= batch + self.system.retained
-        if self.newest < batch:
-            self.newest = batch
-        return True
+        is_new = self.add(batch)
+        if is_new:
+            self.decided[batch] = version
+            self.since[batch] = since
+        return is_new
 
-    def create_unheard(self, batch: int, version: int, since: int) -> None:
-        if not self.is_decided[batch]:
-            is_new = self.create(batch, version, since)
-            assert is_new, "there was none"
-
-    def remove(self, batch: int) -> None:
-        if batch + self.system.retained >= self.newest:
-            self.has_kept = False
-        for b in range(self.system.slots):
-            if b <= batch:
-                self.is_decided[b] = False
-                self.decided[b] = 0
-                self.since[b] = 0
-                self.is_stray[b] = False
+    def empty(self, batch: int) -> None:
+        self.decided[batch] = 0
+        self.since[batch] = 0
 
     def see(self, batch: int, version: int) -> None:
         """A task runs the batch with this version."""
@@ -132,20 +99,21 @@ class Query(Environment):
         self.system.asker.hold_against(batch, version)
 
 
-class Driver(Environment):
-    """A process that drives the query; two at once where one was taken for dead."""
+class Driver(entries.Driver):
+    """Runs each batch with what is decided for it; `version` is what the function was given."""
 
-    INDEX = ("driver",)
     STATES = (GONE, UP, DECIDING, RUNNING)
     INITIAL = GONE
 
     system: SteeredQuery
-    driver: int
+    served: Decider
+    entries: Query
+    PEERS: ClassVar[dict[str, str]] = {
+        "served": "batch_decision",
+        "entries": "query",
+        "client": "client",
+    }
 
-    batch: int = Int("batches")
-    """The batch that it runs, or that it has committed."""
-    version: int = Int("versions")
-    """What the function was given."""
     worked: int = Int("tasks")
     """How many tasks of the batch have run."""
 
@@ -189,65 +157,44 @@ class Driver(Environment):
     )
     # fmt: on
 
-    def may_start(self) -> bool:
-        return self.system.user.starts < self.system.R
-
     def has_planned(self) -> bool:
-        return self.system.query.planned > self.system.query.committed
-
-    def has_more(self) -> bool:
-        return self.batch < self.system.batches
+        return self.entries.planned > self.entries.committed
 
     def is_next(self) -> bool:
-        return self.system.query.planned == self.batch
+        return self.entries.planned == self.batch
 
     def has_tasks(self) -> bool:
         return self.worked < self.system.tasks
 
-    def is_first(self) -> bool:
-        return self.system.query.committed < self.batch
-
-    def may_fail(self) -> bool:
-        return self.system.user.failures < self.system.F
-
-    def count_start(self) -> None:
-        self.system.user.starts += 1
-
-    def read_committed(self) -> None:
-        self.batch = self.system.query.committed
-
     def read_planned(self) -> None:
-        self.batch = self.system.query.planned
+        self.batch = self.entries.planned
 
     def plan_next(self) -> None:
         self.batch += 1
-        self.system.query.remember(self.batch)
+        self.entries.remember(self.batch)
 
     def decide(self) -> None:
-        self.system.batch_decision[self.driver].begin(self.batch)
+        self.served.begin(self.batch)
 
     def note_version(self, version: int) -> None:
         self.version = version
 
     def run_task(self) -> None:
         self.worked += 1
-        self.system.query.see(self.batch, self.told())
+        self.entries.see(self.batch, self.told())
 
     def told(self) -> int:
         """The value that travels with a task."""
         return self.version
 
     def commit_batch(self) -> None:
-        self.system.query.committed = self.batch
+        self.entries.committed = self.batch
         self.worked = 0
         self.version = 0
+
+    def wanted(self) -> int:
+        return self.batch
 
     def restart(self) -> None:
-        self.batch = 0
-        self.version = 0
         self.worked = 0
-        self.system.client[self.driver].cut()
-        self.system.batch_decision[self.driver].restart()
-
-    def spend_failure(self) -> None:
-        self.system.user.failures += 1
+        self.stop()

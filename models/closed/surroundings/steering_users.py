@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class User(Environment):
-    """Updates the control; and what may be done and may go wrong over all."""
+    """Updates the control."""
 
     STATES = ("up",)
     INITIAL = "up"
@@ -22,8 +22,6 @@ class User(Environment):
     system: SteeredQuery
 
     version: int = Int("versions")
-    starts: int = Int("R")
-    failures: int = Int("F")
 
     update: Trigger
     lose: Trigger
@@ -42,10 +40,10 @@ class User(Environment):
         self.version += 1
 
     def may_lose(self) -> bool:
-        return self.version > 0 and self.failures < self.system.F
+        return self.version > 0 and self.system.query.failures < self.system.F
 
     def drop_version(self) -> None:
-        self.failures += 1
+        self.system.query.failures += 1
         self.version -= 1
         self.system.query.lower_dues(self.version)
 

@@ -48,7 +48,7 @@ class OverwrittenQuery(Query):
     """The store replaces what is there."""
 
     def create(self, batch: int, version: int, since: int) -> bool:
-        self.is_decided[batch] = True
+        self.is_there[batch] = True
         self.decided[batch] = version
         self.since[batch] = since
         if self.newest < batch:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from epochgate.fsm import Machine, Row
+from epochgate.fsm.inside import machines_behind
 from epochgate.models.job import Job
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
@@ -94,7 +95,8 @@ class FuzzedJob:
     def _prepare(self, master: JobMaster) -> None:
         if self._observe is not None:
             observe = self._observe
-            master.job.observer = lambda machine, source, row, _: observe(machine, source, row)
+            machines = machines_behind(master.job)
+            machines.observer = lambda machine, source, row, _: observe(machine, source, row)
 
     def say(self, text: str) -> None:
         """Append a line to the schedule."""
@@ -400,7 +402,7 @@ class FuzzedJob:
             raise InvariantViolated("I4", f"the outcome of {waiting} will never be told")
 
     def _expect_open_gateways(self) -> None:
-        gateways = self.simulated.master.job.gateway
+        gateways = self.simulated.machines.gateway
         if shut := [repr(gateway) for gateway in gateways.values() if gateway.state != "open"]:
             raise InvariantViolated("I5", f"{shut} should have reopened")
 

@@ -20,7 +20,7 @@ STEPS_TO_FALL_BEHIND_MAX = 200
 def walk(fuzzed: FuzzedJob, machine: str, subtask: int, state: str) -> None:
     """Go on until a machine is in this state."""
     master, number = fuzzed.simulated.master, subtask % fuzzed.shape.subtasks
-    job = master.job
+    job = fuzzed.simulated.machines
     look: dict[str, Callable[[], str]] = {
         "attempt": lambda: job.attempt[number].state,
         "checkpoint": lambda: job.checkpoint.state,
@@ -43,7 +43,7 @@ def fall_behind(fuzzed: FuzzedJob) -> None:
     """Go on until a checkpoint is completed while an earlier one, with output, is not committed."""
     for coordinator, subtask in fuzzed.targets():
         fuzzed.coordinator(coordinator).send_next(subtask)
-    committer = fuzzed.simulated.master.job.committer
+    committer = fuzzed.simulated.machines.committer
     _go_on(fuzzed, committer.has_more, True, STEPS_TO_FALL_BEHIND_MAX)
 
 
@@ -60,12 +60,12 @@ def _step(fuzzed: FuzzedJob, wants_checkpoint: bool) -> bool:
     simulated = fuzzed.simulated
     if simulated.drain(1):
         return True
-    under_way = simulated.master.job.checkpoint.number
+    under_way = simulated.machines.checkpoint.number
     for coordinator in fuzzed.coordinators:
         if under_way in coordinator.results:
             coordinator.answer(under_way)
             return True
-    if wants_checkpoint and simulated.master.job.request.state == "idle":
+    if wants_checkpoint and simulated.machines.request.state == "idle":
         simulated.master.request_checkpoint()
         return True
     steps = simulated.steps()

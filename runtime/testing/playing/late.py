@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import Timer
+from epochgate.fsm.inside import machine_behind
 
 if TYPE_CHECKING:
     from epochgate.runtime.testing.playing.scripted import ScriptedJob
@@ -80,7 +81,9 @@ class Late:
             if confirmed > 0:
                 words = ["confirm", coordinator, confirmed]
                 self._job.say(subtask, self._job.identities[subtask][-1], words)
-            if process is not None and process.worker.task.received[coordinator] > 0:
-                number = process.worker.task.received[coordinator]
+            if process is None:
+                continue
+            number = machine_behind(process.worker.task).received[coordinator]
+            if number > 0:
                 process.worker.handle([["event", coordinator, number, "once more"]])
         self._job.settle()

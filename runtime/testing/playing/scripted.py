@@ -20,6 +20,7 @@ from typing import Any
 import msgpack
 
 from epochgate.fsm import Timer
+from epochgate.fsm.inside import machine_behind
 from epochgate.models.attempt import STARTING
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.job import Job
@@ -118,7 +119,7 @@ class ScriptedJob:
     @property
     def job(self) -> Job:
         """The machines."""
-        return self.master.job
+        return self.simulated.machines
 
     def coordinator(self, number: int) -> PlayedCoordinator:
         """The user's coordinator."""
@@ -178,7 +179,11 @@ class ScriptedJob:
     def restored(self, subtask: int) -> Process | None:
         """The living process, if it has begun to work and has not said that it cannot go on."""
         process = self.living(subtask)
-        if process is None or process.worker.is_over or process.worker.task.state not in UP:
+        if (
+            process is None
+            or process.worker.is_over
+            or machine_behind(process.worker.task).state not in UP
+        ):
             return None
         return process
 

@@ -18,6 +18,7 @@ from epochgate.fsm import machines
 from epochgate.fsm.checker.schedule import ClaimBroken, MachineStage, StateForbidden, play_on
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.fields import ArrayField, FieldSpec, FifoField, IntField
+from epochgate.fsm.inside import machine_behind
 from epochgate.fsm.machine import Machine
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.job import Job
@@ -153,7 +154,7 @@ class ProductionStage:
         for subtask, model in enumerate(self.system.instances("task")):
             process = self.job.living(subtask)
             if process is not None and not process.worker.is_over:
-                found += self._compared("task", model, process.worker.task)
+                found += self._compared("task", model, machine_behind(process.worker.task))
         return found
 
     def _compared(self, name: str, model: Machine, real: Machine) -> list[str]:

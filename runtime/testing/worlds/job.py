@@ -247,7 +247,7 @@ class WorldJob:
 
     def moment(self) -> str:
         """What the job is doing, in one word: which fault met which moment is worth knowing."""
-        job = self.simulated.master.job
+        job = self.simulated.machines
         if self.is_over:
             return "over"
         states = {attempt.state for attempt in job.attempt}

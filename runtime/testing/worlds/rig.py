@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Machine, Row
+from epochgate.fsm.inside import machine_behind, machines_behind
 from epochgate.runtime.api.committer import Committables, Committer, RetryLater
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.coordinator import (
@@ -201,7 +202,7 @@ class Rig:
     # what the machines do
 
     def _prepare(self, master: JobMaster) -> None:
-        master.job.observer = self._driver_row
+        machines_behind(master.job).observer = self._driver_row
         transport = self._inner(master)
         transport.on_broken = partial(self._broken, transport.on_broken)
         transport.on_unreadable = self.errors.append
@@ -226,7 +227,7 @@ class Rig:
     def _watch_tasks(self) -> None:
         """Hear of the rows that are taken in processes, those that came up since included."""
         for process in self.simulated.transport.processes.values():
-            system = process.worker.task.system
+            system = machine_behind(process.worker.task).system
             if system.observer is None:
                 system.observer = partial(self._task_row, process.subtask)
 
@@ -267,7 +268,7 @@ class Rig:
         if identity is None:
             return None
         worker = self.simulated.transport.processes[identity].worker
-        is_open = worker.task.state in ("running", "ended", "finished")
+        is_open = machine_behind(worker.task).state in ("running", "ended", "finished")
         return worker.program.operators if is_open else None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from epochgate.fsm.inside import machine_behind
 from epochgate.runtime.api.plain_values import PLAIN_TYPES
 from epochgate.runtime.source import SourceSplit, SplitEnumerator, events
 from epochgate.runtime.source.split import unpack_splits
@@ -82,12 +83,12 @@ def states(rig: Rig) -> dict[str, dict[str, Any]]:
         if process.is_alive:
             name = _task(process.subtask)
             found[name] = {
-                "state": process.worker.task.state,
+                "state": machine_behind(process.worker.task).state,
                 **own.get(name, {}),
                 "to_task": [message(one) for one in process.to_task],
                 "to_driver": [message(one) for one in process.to_driver],
             }
-    for name, values in rig.simulated.master.job.values().items():
+    for name, values in rig.simulated.machines.values().items():
         found[name] = {key: _shown(value) for key, value in values.items()}
     return found
 

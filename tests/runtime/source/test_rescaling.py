@@ -65,7 +65,7 @@ def test_a_start_in_the_middle_goes_on_with_more_or_fewer_readers(before: int, a
     job.settle_at(NUMBERS)
     assert not job.is_over
     job.crash_driver()
-    assert len(job.master.job.attempt) == after
+    assert len(job.machines.attempt) == after
     assert job.end() == "finished"
     assert job.table.problems(ALL) == []
 
@@ -85,7 +85,7 @@ def test_a_failover_before_the_next_checkpoint_restores_the_redistributed_splits
     job.settle_at(NUMBERS)
     job.crash_driver()
     restored = job.master.checkpoints.latest
-    job.settle(lambda: job.master.job.lifecycle.state == "running")
+    job.settle(lambda: job.machines.lifecycle.state == "running")
     job.master.queue.post(job.master.job.holder[0].fail_job, "its state is wrong", False)
     job.transport.kill(next(iter(job.transport.processes)))
     assert job.master.checkpoints.latest is restored

@@ -14,10 +14,10 @@ from epochgate.runtime.source import (
     SplitEnumeratorContext,
     SplitQueueEnumerator,
 )
-from epochgate.runtime.steering import Planning, SplitFilter
-from epochgate.runtime.steering.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.planned import SplitFilter
+from epochgate.runtime.source.batches.planning import Planning, no_filter
 from epochgate.runtime.steering.place import Entries
-from epochgate.runtime.steering.planning import no_filter
 
 STREAM = "stream-1"
 

@@ -10,12 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.runtime.steering import (
-    EntryDamaged,
-    UpdateFailed,
-    VersionMissing,
-    plans,
-)
+from epochgate.runtime.source.batches.planned import plans
+from epochgate.runtime.steering import EntryDamaged, UpdateFailed, VersionMissing
 from epochgate.runtime.steering.place import controls_in, foreign_in, open_entries, queries_of
 from epochgate.spark.streaming import Control
 from tests.runtime.steering.numbered import STREAM, Numbers, driver as planner

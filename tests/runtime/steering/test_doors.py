@@ -19,7 +19,7 @@ from epochgate.runtime.source import (
     SplitEnumeratorContext,
     SplitQueueEnumerator,
 )
-from epochgate.runtime.steering import SplitFilter
+from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.spark.streaming import Control
 from tests.runtime import doors
 from tests.runtime.at_door import Door

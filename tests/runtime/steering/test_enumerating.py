@@ -15,7 +15,7 @@ from epochgate.runtime.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from epochgate.runtime.steering.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.enumerating import BatchEnumerator
 from tests.runtime.steering.numbered import are_at_least, at_most
 
 Asking = Callable[["Asker"], None]

@@ -12,11 +12,12 @@ import pytest
 from epochgate.models.created_once import OneDriver
 from epochgate.runtime.limited import CallLate, Limit
 from epochgate.runtime.source import SplitEnumerator, SplitEnumeratorContext, SplitQueueEnumerator
-from epochgate.runtime.steering import Planning, PlanNotMade, Updating
+from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.planning import Planning, no_filter
+from epochgate.runtime.steering import PlanNotMade, Updating
 from epochgate.runtime.steering.coordinated import Coordinated
 from epochgate.runtime.steering.coordinator import NextBatch
 from epochgate.runtime.steering.deciding import Deciding
-from epochgate.runtime.steering.enumerating import BatchEnumerator
 from epochgate.runtime.steering.errors import (
     ChoiceFailed,
     DecisionNotMade,
@@ -24,7 +25,6 @@ from epochgate.runtime.steering.errors import (
     UpdateInDoubt,
 )
 from epochgate.runtime.steering.place import Entries, decisions_of
-from epochgate.runtime.steering.planning import no_filter
 from epochgate.runtime.steering.waits import Waits
 from epochgate.spark.streaming import Control
 from tests.runtime.stalling import Stall

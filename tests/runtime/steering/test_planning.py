@@ -17,8 +17,9 @@ from epochgate.runtime.source import (
     SplitEnumeratorContext,
     SplitQueueEnumerator,
 )
-from epochgate.runtime.steering import PlanForgotten, Planning, PlanNotMade, PlanOvertaken
-from epochgate.runtime.steering.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.planning import Planning
+from epochgate.runtime.steering import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.place import DirectoryEntries, Entries, NotCreated, plans_of
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.steering.numbered import (

@@ -11,7 +11,9 @@ import pytest
 
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.source import SourceSplit
-from epochgate.runtime.steering import PlannedBatch, PlanNotMade, SplitFilter, enumerating, plans
+from epochgate.runtime.source.batches import enumerating
+from epochgate.runtime.source.batches.planned import PlannedBatch, SplitFilter, plans
+from epochgate.runtime.steering import PlanNotMade
 from epochgate.runtime.steering.place import DirectoryEntries, Entries
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.steering.numbered import STREAM, Numbers, are_at_least, driver, numbers

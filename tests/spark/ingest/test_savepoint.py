@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.fsm.inside import machines_behind
 from epochgate.runtime.savepoints import CheckpointsNotFresh, Savepoint, SavepointOfAnotherJob
 from epochgate.runtime.savepoints.asking import copy_newest
 from epochgate.spark.ingest.plan import checkpoint_directory_of, plan_ingest
@@ -18,7 +19,7 @@ from tests.spark.ingest.simulated import SimulatedIngest, options_for, visible, 
 def stopped_with_savepoint(tmp_path: Path, place: Path) -> Savepoint:
     """Read some of the source, and stop with a last checkpoint, of which a savepoint is made."""
     first = SimulatedIngest(options_for(tmp_path))
-    job = first.master.job
+    job = machines_behind(first.master.job)
     first.run(until=lambda: first.plan.committer.rows_committed > 0 and job.request.state == "idle")
     asked = first.master.request_savepoint(str(place))
     first.master.stop()

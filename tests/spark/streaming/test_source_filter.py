@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.cli import main
-from epochgate.runtime.steering import ControlMissing, ControlUnusable, SplitFilter, ValueRefused
+from epochgate.runtime.source.batches.planned import SplitFilter
+from epochgate.runtime.steering import ControlMissing, ControlUnusable, ValueRefused
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.ingest.file_source import to_source_split

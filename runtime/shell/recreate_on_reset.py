@@ -20,6 +20,8 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from epochgate.errors import EpochgateError
+from epochgate.fsm import Handles
+from epochgate.fsm.inside import shown
 from epochgate.models.recreation import CAUGHT_UP, FRESH, Recreations
 from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
@@ -181,7 +183,7 @@ class Inners:
     ) -> None:
         self._provider, self._context = provider, context
         self._close_timeout_s = close_timeout_s
-        self._system = Recreations()
+        self._system = Handles(Recreations)
         self.machine = self._system.recreation
         self._system.bind("recreation", "inner", self)
         self.to_restore: tuple[int, bytes | None] | None = None
@@ -285,7 +287,7 @@ class RecreatedCoordinator(OperatorCoordinator):
     @property
     def inner(self) -> OperatorCoordinator | None:
         """The coordinator that calls are passed on to; None while they have to wait."""
-        is_there = self._machine.state in (FRESH, CAUGHT_UP)
+        is_there = shown(self._machine)["state"] in (FRESH, CAUGHT_UP)
         return self._inners.current.coordinator if is_there else None
 
     def _call(self, call: Call) -> Any:

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.source.batches.planned import SplitFilter
+from epochgate.runtime.source.batches.planning import Taken
 from epochgate.runtime.source.enumerator import ReaderInfo, SplitEnumerator
 from epochgate.runtime.source.errors import (
     EnumeratorReplaced,
@@ -29,8 +31,6 @@ from epochgate.runtime.source.errors import (
 )
 from epochgate.runtime.source.source import Source
 from epochgate.runtime.source.split import SourceSplit, pack_splits
-from epochgate.runtime.steering.planned import SplitFilter
-from epochgate.runtime.steering.planning import Taken
 
 READER: Final = 0
 PRUNED_MAX: Final = 10_000

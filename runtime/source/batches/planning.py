@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from epochgate.fsm import Handle, Handles
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.raised import described, in_words
 from epochgate.runtime.limited import CallLate
+from epochgate.runtime.source.batches.planned import PlannedBatch, SplitFilter, state_in
 from epochgate.runtime.source.split import SourceSplit, pack
 from epochgate.runtime.steering.creating import Creating
 from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.steering.place import Entries, plans_of
-from epochgate.runtime.steering.planned import PlannedBatch, SplitFilter, state_in
 from epochgate.runtime.steering.waits import USUAL, Waits
 
 T = TypeVar("T")
@@ -66,7 +67,7 @@ class Planning(Creating):
     FIRST = 1
     FAILURES: ClassVar[tuple[type[Exception], ...]] = (Exception,)  # the user's code has no root
 
-    _machine: BatchPlan
+    _machine: Handle[BatchPlan]
 
     def __init__(
         self,
@@ -80,9 +81,9 @@ class Planning(Creating):
     ) -> None:
         self._place, self._make, self._remove_left = place, make, remove_left
         self._newest_filter = newest_filter
-        system = BatchPlans()
+        system = Handles(BatchPlans)
         system.bind("batch_plan", "store", self)
-        super().__init__(system.batch_plan[0], plans_of(entries, stream), waits)
+        super().__init__(system.batch_plan[0], system.settle, plans_of(entries, stream), waits)
         self._enumerator: Choosing | None = None
         self._filters: dict[int, SplitFilter | None] = {}
         """The filter that was read last, by its version; the machine says which one prunes."""

@@ -1,0 +1,161 @@
+"""Who has found each mutant of a machine, kept from run to run in a file for each machine.
+
+A verdict counts as long as what it rests on is the same: for all of them the machine, the closed
+systems around it and everything of the models that these import; for those of the tests, and for
+mutants that survive, the tests as well. Comments count for nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tests.mutation.by_test import TESTS
+from tests.mutation.checking import systems_around
+from tests.mutation.every import KINDS, every_of, kind_of
+from tests.mutation.homes import HOMES
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = Path(__file__).parent / "verdicts"
+SCENARIOS = ROOT / "tests" / "scenarios"
+MODELS = "epochgate.models."
+
+REFUSED = "refused when it is declared"
+NOWHERE = "allows what is an error, and comes up nowhere"
+UNTESTED = "not found by the checker"
+SURVIVES = "survives"
+UNJUDGED = "."
+"""In a file, in the place of a verdict that is not there yet."""
+
+
+@dataclass
+class Verdicts:
+    """The verdicts on one machine's mutants: name -> its finder, or one of the words above."""
+
+    machine: str
+    of: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def kept(cls, machine: str) -> Verdicts:
+        """Those of an earlier run that still count."""
+        told, found = kept(machine), cls(machine)
+        if told is None or told.checked != checked(machine):
+            return found
+        names = names_of(machine)
+        for kind, verdicts in told.kinds.items():
+            if told.names[kind] == digest(names.get(kind, ())):
+                pairs = zip(names[kind], verdicts, strict=True)
+                found.of |= {name: verdict for name, verdict in pairs if verdict}
+        if told.tested != tested(machine):
+            for name, verdict in found.of.items():
+                if verdict == SURVIVES or verdict.startswith("test"):
+                    found.of[name] = UNTESTED
+        return found
+
+    def keep(self) -> None:
+        """Write them into the machine's file, by kind and in the order of the mutants."""
+        finders = sorted(set(self.of.values()))
+        numbers = {finder: str(number) for number, finder in enumerate(finders)}
+        numbers[""] = UNJUDGED
+        names = names_of(self.machine)
+        told = {
+            "checked": checked(self.machine),
+            "tested": tested(self.machine),
+            "finders": finders,
+            "names": {kind: digest(some) for kind, some in names.items()},
+            "kinds": {
+                kind: " ".join(numbers[self.of.get(name, "")] for name in some)
+                for kind, some in names.items()
+            },
+            "surviving": {
+                kind: left
+                for kind, some in names.items()
+                if (left := [name for name in some if self.of.get(name) == SURVIVES])
+            },
+        }
+        path = _path(self.machine)
+        path.parent.mkdir(exist_ok=True)
+        beside = path.with_suffix(".new")
+        beside.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        beside.replace(path)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A machine's file as it is read: verdicts by kind, empty where there is none yet."""
+
+    checked: str
+    tested: str
+    names: dict[str, str]
+    kinds: dict[str, list[str]]
+    surviving: dict[str, list[str]]
+
+
+def kept(machine: str) -> Kept | None:
+    """What a machine's file says, whether it still counts or not; None without a file."""
+    path = _path(machine)
+    if not path.exists():
+        return None
+    told = json.loads(path.read_text(encoding="utf-8"))
+    finders = {str(number): finder for number, finder in enumerate(told["finders"])}
+    finders[UNJUDGED] = ""
+    kinds = {
+        kind: [finders[number] for number in numbers.split()]
+        for kind, numbers in told["kinds"].items()
+    }
+    return Kept(told["checked"], told["tested"], told["names"], kinds, told["surviving"])
+
+
+def _path(machine: str) -> Path:
+    return KEPT / f"{machine}.json"
+
+
+@cache
+def names_of(machine: str) -> dict[str, tuple[str, ...]]:
+    """The names of a machine's mutants by kind, where there are any."""
+    found: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for mutant in every_of(machine):
+        found[kind_of(mutant)].append(mutant.name)
+    return {kind: tuple(names) for kind, names in found.items() if names}
+
+
+def digest(parts: Iterable[str]) -> str:
+    """A short digest of texts."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def checked(machine: str) -> str:
+    """A digest of what the checker's verdicts rest on."""
+    home = HOMES[machine]
+    systems = systems_around(home.system, machine)
+    todo = [home.machine.__module__, home.system.__module__]
+    todo += [where.system.__module__ for where in systems]
+    trees: dict[str, str] = {}
+    while todo:
+        name = todo.pop()
+        if name not in trees:
+            path = importlib.import_module(name).__file__ or ""
+            tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+            trees[name] = ast.dump(tree)
+            todo += [
+                module
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom)
+                and (module := node.module or "").startswith(MODELS)
+            ]
+    return digest([*map(str, systems), *(trees[name] for name in sorted(trees))])
+
+
+@cache
+def tested(machine: str) -> str:
+    """A digest of the tests that are run with a machine's mutants."""
+    files = [ROOT / test for test in TESTS[HOMES[machine].system]]
+    files += sorted(SCENARIOS.rglob("*.txt"))
+    return digest(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in files)
