@@ -34,13 +34,6 @@ REASONS: dict[str, str] = {
 
 NOT_YET: frozenset[str] = frozenset(
     {
-        "BatchDecision.store.miss: batch",
-        "BatchDecision.store.run: batch",
-        "BatchPlan.store.tell_none: batch",
-        "BatchPlan.store.withhold: batch",
-        "ControlUpdate.log.in_doubt: version",
-        "CreatedOnce.store.fail: batch",
-        "CreatedOnce.store.refuse: batch",
         "Recreation.inner.drop: call",
         "Recreation.inner.fail_job: generation",
         "Recreation.inner.make: generation",
