@@ -33,7 +33,7 @@ _LONG = 16
 """A number of fewer digits, its point counted, is printed from its double as it was."""
 _WHOLE_MAX = 1e15
 _NORMAL_MIN = 2.2250738585072014e-308
-_PIECE_BYTES = 1 << 17
+_PIECE_BYTES = 1 << 18
 """Looked at together: what numpy makes of so much stays in the processor's caches."""
 _FULL, _HIGHEST = np.uint64(0x0101010101010101), np.uint64(56)
 """Eight truths; times them, the highest byte of eight truths is how many there are."""
@@ -80,10 +80,16 @@ def look_at(data: bytes, for_doubles: bool = True) -> Look | None:
     is_long = max(lasts[:1].sum(), np.diff(lasts).max(initial=0)) >= DEPTH_MAX
     if is_long and _may_be_deep(text, lasts, count):
         return None
-    # Each word of a piece has those beside it there.
-    has_long_numbers = for_doubles and any(
-        _may_have_runs(text[max(at - 8, 0) : at + _PIECE_BYTES + 8])
-        for at in range(0, len(text), _PIECE_BYTES)
+    has_long_numbers = (
+        for_doubles
+        and (
+            any(
+                _may_have_runs(text[max(at - 8, 0) : at + _PIECE_BYTES + 8])
+                for at in range(0, len(text), _PIECE_BYTES)
+            )
+            # The last words have none after them there.
+            or _may_have_runs(np.append(text[-48:], np.zeros(16, np.uint8)))
+        )
     )
     return Look(count, has_long_numbers)
 
@@ -206,17 +212,12 @@ def _are_printed_again(data: bytes, text: Any, has_whole: bool) -> bool:
 
 def _may_have_runs(text: Any) -> bool:
     """Whether a long number may be among the digits."""
-    is_digit = _are_digits(text)
-    whole = len(text) // 8 * 8
-    words = is_digit[:whole].view(np.uint64)
+    words = _are_digits(text)[: len(text) // 8 * 8].view(np.uint64)
     full = np.flatnonzero(words == _FULL)
-    if not full.size:
-        return False
-    # What is long fills a word, and the half of those beside it.
-    counts = np.zeros(len(words) + 2, np.uint64)
-    counts[1:-1] = words * _FULL >> _HIGHEST
-    counts[-1] = np.count_nonzero(is_digit[whole:])
-    return bool((counts[full] + counts[full + 2] >= _LONG - 8).any())
+    # What is long fills a word, and the half of those beside it; that is told where both are there.
+    full = full[(full > 0) & (full < len(words) - 1)]
+    beside = (words[full - 1] * _FULL >> _HIGHEST) + (words[full + 1] * _FULL >> _HIGHEST)
+    return bool((beside >= _LONG - 8).any())
 
 
 def _are_digits(text: Any) -> Any:

@@ -135,7 +135,7 @@ def test_a_look_at_the_bytes_tells_records_and_depth(seed: int) -> None:
         assert look is not None or is_deep or any("}}" in line for line in lines)
 
 
-@pytest.mark.parametrize("offset", range(131_040, 131_100))
+@pytest.mark.parametrize("offset", range(262_112, 262_172))
 def test_a_long_number_is_noticed_wherever_it_stands(offset: int) -> None:
     data = b'{"s":"' + b"x" * (offset - 20) + b'","n":0.12345678901234567}\n'
     look = look_at(data)
@@ -144,8 +144,16 @@ def test_a_long_number_is_noticed_wherever_it_stands(offset: int) -> None:
     assert not are_digits_kept(data, look, [pa.array([0.5])])
 
 
+@pytest.mark.parametrize("size", range(60))
+@pytest.mark.parametrize("end", ["}", "}\n", "]}", "}}}\r\n"])
+def test_a_long_number_is_noticed_before_the_end(size: int, end: str) -> None:
+    look = look_at(f'{{"s":"{"x" * size}","n":0.12345678901234{end}'.encode())
+    assert look is not None
+    assert look.has_long_numbers
+
+
 @pytest.mark.parametrize("digits", ["12345.67", "123456.7,1.234567"])
-@pytest.mark.parametrize("offset", range(131_040, 131_100))
+@pytest.mark.parametrize("offset", range(262_112, 262_172))
 def test_a_short_number_is_taken_for_no_long_one_wherever_it_stands(
     offset: int, digits: str
 ) -> None:
