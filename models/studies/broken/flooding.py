@@ -104,12 +104,12 @@ class NeverReadAgain(FloodedTask):
 
 
 class ReadingOn(ConnectionsWindow):
-    """Counts what waits, and pauses nothing."""
+    """Takes whatever waits to be within the bound."""
 
-    def pause(
+    def is_over(
         self, arrived_bytes: int, arrived_messages: int, handled_bytes: int, handled_messages: int
-    ) -> None:
-        pass
+    ) -> bool:
+        return False
 
 
 class NeverPaused(FloodedTask):
