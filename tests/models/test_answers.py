@@ -68,9 +68,17 @@ def test_what_is_described_as_a_question_is_declared_with_its_answers_or_cannot_
 
 @cache
 def text_of_surroundings(system: str) -> str:
-    """The source of all machines of the environment, with what they inherit."""
+    """The source of all machines of the environment, with what they inherit, where a peer is called
+    by the name of its machine.
+    """
     return "".join(
-        getsource(kind)
+        re.sub(
+            r"\bself\.(\w+)",
+            lambda said, peers=machine.PEERS: (
+                f"self.system.{peers[said[1]]}" if said[1] in peers else said[0]
+            ),
+            getsource(kind),
+        )
         for machine in SYSTEMS[system].MACHINES.values()
         if issubclass(machine, Environment)
         for kind in machine.__mro__

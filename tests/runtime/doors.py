@@ -225,9 +225,6 @@ FUNCTIONS: Final = {
     "Pipeline(map)": "functions.map",
     "Pipeline(sink)": "functions.write",
     "PipelineProgram(map)": "functions.map",
-    "Planning(make)": OF_OURS,
-    "Planning(newest_filter)": OF_OURS,
-    "Planning(remove_left)": OF_OURS,
     "ReaderContext(now_s)": OF_OURS,
     "ReaderContext(send_source_event)": OF_OURS,
     "ReaderContext(wake_after)": OF_OURS,
@@ -277,7 +274,7 @@ NOT_ABSTRACT: Final = {"RestartStrategy", "CheckpointStore"}
 """Protocols that are not exported where the other classes are."""
 OURS: Final = (
     *("CheckpointAccess", "CoordinatorContext", "RunningCoroutine", "SubtaskGateway"),
-    *("SplitEnumeratorContext", "TaskInbox", "Transport", "Choosing", "Ledger"),
+    *("SplitEnumeratorContext", "TaskInbox", "Transport", "Ledger"),
 )
 """Abstract classes and protocols that the runtime implements."""
 INNER_MODULES: Final = (
