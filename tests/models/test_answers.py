@@ -66,24 +66,25 @@ def test_what_is_described_as_a_question_is_declared_with_its_answers_or_cannot_
     assert asking == set(NOT_ASKED)
 
 
-@cache
-def text_of_surroundings(system: str) -> str:
-    """The source of all machines of the environment, with what they inherit, where a peer is called
-    by the name of its machine.
+def text_of(machine: type[Machine]) -> str:
+    """The source of a machine of the environment, with what it inherits; a peer is called by the
+    name of its machine.
     """
-    return "".join(
-        re.sub(
-            r"\bself\.(\w+)",
-            lambda said, peers=machine.PEERS: (
-                f"self.system.{peers[said[1]]}" if said[1] in peers else said[0]
-            ),
-            getsource(kind),
-        )
-        for machine in SYSTEMS[system].MACHINES.values()
-        if issubclass(machine, Environment)
+    text = "".join(
+        getsource(kind)
         for kind in machine.__mro__
         if issubclass(kind, Environment) and kind is not Environment
     )
+    for peer, name in machine.PEERS.items():
+        text = re.sub(rf"\bself\.{peer}\b", f"self.system.{name}", text)
+    return text
+
+
+@cache
+def text_of_surroundings(system: str) -> str:
+    """The source of all machines of the environment."""
+    machines = SYSTEMS[system].MACHINES.values()
+    return "".join(text_of(machine) for machine in machines if issubclass(machine, Environment))
 
 
 def is_given(system: str, name: str, answer: str) -> bool:
