@@ -68,7 +68,7 @@ def drive(
 
 def system_of(handles: Handles[S]) -> S:
     """Return the system itself; for `inside`."""
-    system: S = handles.bind.__self__  # type: ignore[attr-defined]  # a bound method
+    system: S = handles.bind.__self__  # type: ignore[attr-defined]  # its type tells no owner
     return system
 
 

@@ -17,7 +17,7 @@ from epochgate.fsm.checker.engines.functions import Functions, Worker, address, 
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.run_to_completion import fired_by
-from tests.fsm.library_twin import LibraryTwin
+from tests.fsm.transitions_twin import LibraryTwin
 
 Words = tuple[int, ...]
 NO_STEP = 0xFFFF

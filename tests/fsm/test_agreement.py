@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from epochgate.fsm import STAY, Ignore, Machine, Outcome, Row, System, TransitionRefused
 from epochgate.models import MACHINES, RUNNING, SplitAssignments
 from epochgate.models.concurrent_job import ConcurrentJob
-from tests.fsm.library_twin import LibraryTwin
+from tests.fsm.transitions_twin import LibraryTwin
 from tests.fsm.turnstile import Station, Turnstile, declared
 
 ALL: dict[str, type[Machine]] = {**MACHINES, "turnstile": Turnstile}

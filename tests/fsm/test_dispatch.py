@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochgate.fsm import STAY, Machine, Outcome, Row, System, TransitionRefused, machines
-from tests.fsm.library_twin import LibraryTwin
+from tests.fsm.transitions_twin import LibraryTwin
 from tests.fsm.turnstile import BROKEN, LOCKED, UNLOCKED, Station, Turnstile
 
 

@@ -27,7 +27,7 @@ from tests.mutation.verdicts import digest, kept, names_of
 Record = Callable[[str, object], None]
 PARTS = 2
 """Into which each machine's mutants are dealt, so that processes can share them."""
-SAMPLE = 4
+SAMPLE = 5
 """Of each machine, in `make mutants`, beside one of the kinds that a claim alone has to find."""
 FURTHER_KINDS = (
     "source state dropped",
