@@ -52,6 +52,12 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "where no sender waits, what the watch finds is ignored": (
         "send_window: freed from awaited when not has_room: also from quiet",
     ),
+    "the number is the one behind what was read, however often it is noted": (
+        "control_update: newest from reading: note_next twice",
+    ),
+    "a row without a guard stands before it": (
+        "control_update: broken from writing when has_tried: also from reading",
+    ),
     ONE_STEP: (
         "in_flight: show from empty when has_state: map before take",
         "in_flight: accept from shown: write before take",
