@@ -89,7 +89,7 @@ nemesis: $(STAMP) $(CLASSES) netfilter ## strike the hosts of a cluster, and jud
 	@$(RUN) -m pytest -m nemesis --timeout 600 tests/nemesis --seed $(SEED) --minutes $(MINUTES) $(if $(WRITE),--write)
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do
-	@$(RUN) -m epochgate fuzz
+	@$(RUN) -m tests.stateful.session
 
 draw: $(STAMP) ## draw the machines again under diagrams/generated
 	@$(RUN) -m epochgate draw
