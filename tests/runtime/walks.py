@@ -1,8 +1,10 @@
 """The walk of one value through the code: files, changes of file, and calls.
 
 `python -m tests.runtime.walks` prints the counts of an operator's event, from `send_event` to its
-confirmation, and of a checkpoint, from the request to the commit, over the simulated transport;
-`--files` prints the calls too, file by file.
+confirmation, of a checkpoint, from the request to the commit, and of a micro-batch's commit, over
+the simulated transport; `--files` prints the calls too, file by file. A generated function counts
+for the file of the rows that it is made of, `--generated` for a file of its own; what tasks do
+between messages is no part of a walk but with `--idle`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from epochgate.runtime.testing.scripted import (
     ScriptedProvider,
 )
 from epochgate.runtime.testing.simulation import SimulatedJob
+from epochgate.spark.streaming.batch_commit import BatchCommit
+from tests.spark.streaming.test_steps import BATCH, Scripted
 
 ROOT = Path(epochgate.__file__).parent.parent
 UNCOUNTED = ("runtime/testing/", "tests/")
@@ -52,7 +56,7 @@ class Walk:
         return f"{len(self.files)} files, {self.changes} changes of file, {len(self.calls)} calls"
 
 
-def walked(happen: Callable[[], Any]) -> Walk:
+def walked(happen: Callable[[], Any], *, are_generated_apart: bool = False) -> Walk:
     """Return the calls of epochgate's own functions while something happens."""
     calls: list[tuple[str, str]] = []
 
@@ -60,8 +64,11 @@ def walked(happen: Callable[[], Any]) -> Walk:
         code = frame.f_code
         if event != "call" or code.co_name.startswith("<"):
             return
-        path = Path(code.co_filename).resolve()
-        if path.is_relative_to(ROOT):
+        file = code.co_filename
+        if file.startswith("<rows of ") and not are_generated_apart:
+            file = str(sys.modules[type(frame.f_locals["self"]).__module__].__file__)
+        path = Path(file).resolve()
+        if path.is_relative_to(ROOT) and (path.exists() or are_generated_apart):
             file = str(path.relative_to(ROOT))
             if not file.startswith((*UNCOUNTED, ".venv")):
                 calls.append((file, code.co_name))
@@ -84,8 +91,11 @@ class Table(Committer):
         self.rows[checkpoint_id] = committables
 
 
-def event_and_checkpoint() -> tuple[Walk, Walk]:
+def event_and_checkpoint(
+    *, with_idle: bool = False, are_generated_apart: bool = False
+) -> tuple[Walk, Walk]:
     """Return the walks of an event and of a checkpoint in a job with one subtask."""
+    held = () if with_idle else ("work",)
     script, table = Script(), Table()
     job = SimulatedJob(
         lambda start: JobConfiguration("job", 1, (ScriptedProvider("rules", script),)),
@@ -97,21 +107,36 @@ def event_and_checkpoint() -> tuple[Walk, Walk]:
 
     def event() -> None:
         sent.append(script.coordinator.send(0, "a"))
-        job.flow()
+        job.flow(held)
 
     def checkpoint() -> None:
         wanted = job.master.request_checkpoint()
-        job.flow()
+        job.flow(held)
         assert wanted.done()
 
-    walks = walked(event), walked(checkpoint)
+    apart = are_generated_apart
+    walks = tuple(walked(one, are_generated_apart=apart) for one in (event, checkpoint))
     assert sent[0].done()
     assert table.rows == {1: {0: ["a"]}}
-    return walks
+    return walks[0], walks[1]
+
+
+def micro_batch(*, are_generated_apart: bool = False) -> Walk:
+    """Return the walk of the commit of a streaming query's batch."""
+    place = Scripted()
+    commit = BatchCommit(place)
+    walk = walked(lambda: commit.commit(BATCH, 0), are_generated_apart=are_generated_apart)
+    assert place.steps == ["look", "note", "apply", "sweep"]
+    return walk
 
 
 def main() -> None:
-    for name, walk in zip(("event", "checkpoint"), event_and_checkpoint(), strict=True):
+    apart = "--generated" in sys.argv
+    event, checkpoint = event_and_checkpoint(
+        with_idle="--idle" in sys.argv, are_generated_apart=apart
+    )
+    batch = micro_batch(are_generated_apart=apart)
+    for name, walk in (("event", event), ("checkpoint", checkpoint), ("micro-batch", batch)):
         print(f"{name}: {walk}")
         if "--files" in sys.argv:
             last = ""
