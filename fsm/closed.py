@@ -150,7 +150,8 @@ class ClosedSystem(System):
     DERIVED: ClassVar[dict[str, str]] = {}
     CALLS_MAX: ClassVar[int] = CALLS_MAX
     UNTAKEN: ClassVar[dict[str, str]] = {}
-    """`machine.trigger`, or `machine.trigger: because` for one row -> why a check need not take it.
+    """`machine.trigger`, or `machine.trigger: because` for one row -> why a check need not take it;
+    `machine.trigger from state` -> why not in this state.
     """
 
     UNREAD: ClassVar[dict[str, str]] = {}
@@ -193,6 +194,10 @@ class ClosedSystem(System):
             for name in (
                 f"{machine_name}.{row.trigger}",
                 f"{machine_name}.{row.trigger}: {row.because}",
+                *(
+                    f"{machine_name}.{row.trigger} from {state}"
+                    for state in expand(machine.STATES, row)
+                ),
             )
         }
         for name in cls.UNTAKEN:
@@ -354,6 +359,11 @@ class ClosedSystem(System):
         """Why this row need not be taken; empty if it should be."""
         name = f"{machine}.{trigger}"
         return cls.UNTAKEN.get(f"{name}: {because}", cls.UNTAKEN.get(name, ""))
+
+    @classmethod
+    def excuse_from(cls, machine: str, trigger: str, state: str) -> str:
+        """Why no row of the trigger need be taken in this state; empty if one should be."""
+        return cls.UNTAKEN.get(f"{machine}.{trigger} from {state}", "")
 
     def step_instances(self) -> list[tuple[Step, Machine]]:
         """Each step with each instance that may take it, in the order of STEPS and indices."""

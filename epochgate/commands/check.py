@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
@@ -136,6 +136,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Check the systems named, and return the exit code of the worst verdict."""
     if arguments.list:
         return listing()
+    from epochgate.fsm.checker.report import untaken_states
+
     chosen = systems(arguments.systems)
     if len(chosen) > 1 and (arguments.set or arguments.resume):
         raise UsageError("--set and --resume are about one system; name it")
@@ -145,6 +147,11 @@ def run(arguments: argparse.Namespace) -> int:
             f"checked; name one, or write to a file that ends in .md"
         )
     results = {name: checked(name, system, arguments) for name, system in chosen.items()}
+    told = untaken_states(results.values())
+    if told:
+        print("rows that were taken, but not from each of their states:", file=_stream(arguments))
+    for line in told:
+        print(f"  {line}", file=_stream(arguments))
     if arguments.json is not None:
         found = [result.to_json() for result in results.values()]
         text = json.dumps(found[0] if len(found) == 1 else found, indent=2)
@@ -217,9 +224,13 @@ def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace
                 progress=watch.show,
                 **options,
             )
-    stream = sys.stderr if str(arguments.json) == "-" else sys.stdout
-    print(report(name, result), file=stream)
+    print(report(name, result), file=_stream(arguments))
     return result
+
+
+def _stream(arguments: argparse.Namespace) -> TextIO:
+    """Where a report goes: beside the results, where they are written to stdout."""
+    return sys.stderr if str(arguments.json) == "-" else sys.stdout
 
 
 def listing() -> int:

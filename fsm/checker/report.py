@@ -4,6 +4,7 @@ counterexample.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
@@ -46,6 +47,29 @@ def _how(result: Result) -> str:
         f"{result.engine}{workers}{order}{symmetry}: compiled in {result.compile_seconds:.2f} s, "
         f"searched in {result.search_seconds:.2f} s{memory}"
     )
+
+
+def untaken_states(results: Iterable[Result]) -> list[str]:
+    """Name each row of a machine that was taken, but from some source state of it in none of the
+    searches. The rows of environments are left out, and nothing is said where a search is not
+    complete.
+    """
+    found = [*results]
+    if any(result.verdict.value in ("FAIL", "BOUNDED") for result in found):
+        return []
+    taken: set[tuple[str, int, str]] = set()
+    untaken: dict[tuple[str, int, str], dict[str, str]] = {}
+    for row in (row for result in found for row in result.coverage if not row.is_environment):
+        key = row.file, row.line, row.because
+        if row.is_taken:
+            taken.add(key)
+        told = {
+            state: f"{row.machine}.{row.trigger} from {state}: {row.because}"
+            for state in row.untaken_from
+        }
+        before = untaken.setdefault(key, told)
+        untaken[key] = {state: before[state] for state in told if state in before}
+    return [line for key, lines in untaken.items() if key in taken for line in lines.values()]
 
 
 def _coverage(result: Result) -> list[str]:

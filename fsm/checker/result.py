@@ -51,6 +51,9 @@ class RowCoverage:
     is_taken: bool
     excused: str = ""
     """Why the system says that it need not be taken."""
+    is_environment: bool = False
+    untaken_from: tuple[str, ...] = ()
+    """The states of `source` in which no instance took it, and that no excuse names."""
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,16 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
             yield found
 
 
+def claimed(mutant: AnyMutant) -> Found | None:
+    """The first claim of a system that fails with a mutant; None if all hold."""
+    for where in exercising(mutant):
+        if _explored(where).is_changed_by(mutant):
+            result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
+            if found := _claim_broken(where, result):
+                return found
+    return None
+
+
 def searched(system: ClosedSystem, states_max: int | None = None) -> Result:
     """Search in Python, and with the fastest engine where there are more than a few states."""
     few = PYTHON_STATES_MAX if states_max is None else min(states_max, PYTHON_STATES_MAX)
