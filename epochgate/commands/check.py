@@ -137,6 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return listing()
     from epochgate.fsm.checker.report import untaken_states
+    from epochgate.models.closed.untaken import NOT_FROM
 
     chosen = systems(arguments.systems)
     if len(chosen) > 1 and (arguments.set or arguments.resume):
@@ -147,11 +148,10 @@ def run(arguments: argparse.Namespace) -> int:
             f"checked; name one, or write to a file that ends in .md"
         )
     results = {name: checked(name, system, arguments) for name, system in chosen.items()}
-    told = untaken_states(results.values())
+    told = untaken_states(results.values(), NOT_FROM)
     if told:
-        print("rows that were taken, but not from each of their states:", file=_stream(arguments))
-    for line in told:
-        print(f"  {line}", file=_stream(arguments))
+        told.insert(0, "taken, but not from each of their states:")
+        print("\n  ".join(told), file=_stream(arguments))
     if arguments.json is not None:
         found = [result.to_json() for result in results.values()]
         text = json.dumps(found[0] if len(found) == 1 else found, indent=2)

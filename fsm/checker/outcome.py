@@ -102,11 +102,12 @@ class Outcome:
                 is_taken=any(number in covered for _, number in row.places),
                 excused=self._system.excuse(row.machine, row.trigger, row.because),
                 is_environment=row.is_environment,
+                origin=row.origin,
                 untaken_from=tuple(
                     state
                     for state, number in row.places
                     if number not in covered
-                    and not self._system.excuse_from(row.machine, row.trigger, state)
+                    and not self._system.excuse_from(row.machine, row.trigger, state, row.because)
                 ),
             )
             for row in self._program.rows

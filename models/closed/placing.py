@@ -32,7 +32,6 @@ class PlacedTask(ClosedSystem):
         Step("scheduler", "miss"),
         Step("scheduler", "lose"),
         Step("scheduler", "silence"),
-        Step("scheduler", "doubt", is_fair=False),
         Step("scheduler", "answer"),
         Step("scheduler", "wait", is_fair=False),
         Step("scheduler", "notice"),
@@ -45,6 +44,9 @@ class PlacedTask(ClosedSystem):
         Step("cluster", "launch"),
         Step("cluster", "fill", is_fair=False),
         Step("cluster", "empty", is_fair=False),
+        Step("cluster", "doubt", is_fair=False),
+        Step("cluster", "hush", is_fair=False),
+        Step("cluster", "wait", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"placement.spark": "scheduler"}
 

@@ -204,3 +204,16 @@ LEFT_TO_OTHERS = {
 }
 EXCUSED = {**LEFT_TO_ASKED, **LEFT_TO_LIVE, **LEFT_TO_TWO, **LEFT_TO_OTHERS, **NOWHERE}
 """What none of the closed jobs has to take at its own bounds."""
+
+OF_REASON: dict[str, tuple[str, ...]] = {}
+"""Why a row that is taken is not taken from some of its states in any of the closed systems ->
+these rows, as `machine.trigger from state state: because`, or for all rows of the trigger without
+their reason.
+"""
+
+
+def _places() -> dict[str, str]:
+    return {}
+
+
+NOT_FROM = _places()

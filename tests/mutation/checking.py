@@ -156,7 +156,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(SteeredQuery),
     ),
     BatchPlans: (bounds(PlannedQuery, F=1), bounds(PlannedQuery)),
-    ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
+    ControlUpdates: (bounds(UpdatedControl, updates=3, retained=1), bounds(UpdatedControl)),
 }
 """Around the machines of other systems than the job and its task."""
 

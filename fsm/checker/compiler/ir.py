@@ -207,6 +207,8 @@ class RowCode:
     file: str
     line: int
     is_environment: bool
+    origin: str
+    """The class that declares it; the variants of a machine have its rows."""
     places: tuple[tuple[str, int], ...]
     """Each of its source states, and the number that is covered when it is taken there."""
 

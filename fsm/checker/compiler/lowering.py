@@ -42,7 +42,7 @@ from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.rows import Row
-from epochgate.fsm.source import class_place, row_place
+from epochgate.fsm.source import class_place, origin, row_place
 
 ENDLESS = "the machines trigger each other without end"
 
@@ -72,6 +72,7 @@ class Lowering(Statements):
                         file=file,
                         line=line,
                         is_environment=machine.IS_ENVIRONMENT,
+                        origin=origin(machine, row),
                         places=tuple(
                             (state, first + machine.STATES.index(state))
                             for state in expand(machine.STATES, row)
