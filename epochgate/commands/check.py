@@ -148,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"checked; name one, or write to a file that ends in .md"
         )
     results = {name: checked(name, system, arguments) for name, system in chosen.items()}
-    told = untaken_states(results.values(), NOT_FROM)
+    told = untaken_states(results.values(), NOT_FROM.keys())
     if told:
         told.insert(0, "taken, but not from each of their states:")
         print("\n  ".join(told), file=_stream(arguments))

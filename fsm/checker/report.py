@@ -4,7 +4,7 @@ counterexample.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
 from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
@@ -74,14 +74,19 @@ def untaken_from(results: Iterable[Result]) -> dict[Place, list[str]]:
     return {names[key]: states for key, states in untaken.items() if states and key in taken}
 
 
-def untaken_states(results: Iterable[Result], excused: Collection[str] = ()) -> list[str]:
-    """Tell each row that was taken, but from some of its states in none of the searches; `excused`
-    names what is left out, as `machine.trigger from state: because`.
+def untaken_states(results: Iterable[Result], excused: Set[str] = frozenset()) -> list[str]:
+    """Tell each row that was taken, but from some of its states in none of the searches.
+
+    `excused` names what is left out, as `machine.trigger from state`, with or without `: because`.
     """
     lines = []
     for (machine, trigger, because), states in untaken_from(results).items():
         name = f"{machine}.{trigger} from"
-        if left := [state for state in states if f"{name} {state}: {because}" not in excused]:
+        if left := [
+            state
+            for state in states
+            if not {f"{name} {state}", f"{name} {state}: {because}"} & excused
+        ]:
             lines.append(f"{name} {', '.join(left)}: {because}")
     more = len(lines) - ROWS_SHOWN_MAX
     if more > 0:

@@ -292,6 +292,7 @@ class User(Unasked):
             self.system.names.rename_marks()
 
     def ready(self, subtask: int, attempt: int) -> None:
+        assert attempt == self.system.attempt[subtask].number, "the present attempt is ready"
         self.system.sender[self.coordinator, subtask].ready()
 
     def failed(self, subtask: int, attempt: int, reason: int) -> None:
