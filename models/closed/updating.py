@@ -37,7 +37,7 @@ from epochgate.models.closed.surroundings.entries import (
     WRITE,
     Connection,
 )
-from epochgate.models.control_update import ControlUpdate
+from epochgate.models.control_update import IDLE, ControlUpdate
 
 PENDING, DONE, FAILED, DOUBTED = range(4)
 NEITHER, FIRST, SECOND, BOTH = range(4)
@@ -264,12 +264,19 @@ class Client(Connection):
         return newest - self.system.retained if newest > self.system.retained else 0
 
     def done(self, version: int) -> None:
+        assert self.update > 0, "an update ends once"
         assert self.entries.counted[self.update] == version, "what was done has its version"
         assert version > self.before, "an update comes behind what was there before it"
         self.entries.end(self.update, DONE)
         self.rest()
 
     def in_doubt(self, version: int) -> None:
+        assert self.update > 0, "an update ends once"
+        assert (
+            self.served.tries > 0
+            or self.entries.counted[self.update] == version
+            or self.entries.strays > 0
+        ), "an update whose every answer was heard is in doubt only if it is written"
         assert (
             self.entries.counted[self.update] == 0 or self.entries.counted[self.update] == version
         ), "an update that is in doubt has the version that was told, or none"
@@ -285,6 +292,7 @@ class Client(Connection):
         self.fail()
 
     def fail(self) -> None:
+        assert self.update > 0, "an update ends once"
         assert self.entries.counted[self.update] == 0, "what was told to have failed has no effect"
         self.entries.end(self.update, FAILED)
         self.rest()
@@ -338,6 +346,13 @@ class UpdatedControl(ClosedSystem):
                 )
             )
             for u in range(self.slots)
+        )
+
+    @always("a process without an update may begin one")
+    def may_begin(self) -> bool:
+        return all(
+            self.client[u].update > 0 or self.control_update[u].state == IDLE
+            for u in range(self.updaters)
         )
 
     @always("what is in force has passed the check")

@@ -7,6 +7,8 @@ that is found fails.
 from __future__ import annotations
 
 SAME_VALUE = "a value that is put into force twice is the same as once"
+SHADOWED = "a row without a guard stands before it"
+SAME_BATCH = "the entry of the batch was kept in the same step, so what it has left is the batch's"
 NONE_PENDING = "without a pending change every row does the same: nothing"
 ONE_STEP = (
     "both are done in one step of one thread, nothing reads one of them before the other is done, "
@@ -51,6 +53,30 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     "where no sender waits, what the watch finds is ignored": (
         "send_window: freed from awaited when not has_room: also from quiet",
+    ),
+    "the number is the one behind what was read, however often it is noted": (
+        "control_update: newest from reading: note_next twice",
+    ),
+    SHADOWED: (
+        "control_update: broken from writing when has_tried: also from reading",
+        *(
+            f"batch_plan: broken from fetching: also from {state}"
+            for state in ("looking", "restoring", "reading", "writing", "confirming")
+        ),
+    ),
+    "the query fails where a plan is not read, and its maker with it": (
+        "batch_plan: broken from any state but idle, forgetting, fetching: also from fetching",
+    ),
+    "what is noted twice is the same as once": (
+        "batch_plan: begin from idle: note_batch twice",
+        "batch_plan: run from idle: note_batch twice",
+        "batch_plan: newest from reading: note_version twice",
+    ),
+    SAME_BATCH: (
+        "batch_plan.ask_forget: `self.batch > self.system.retained` -> "
+        "`self.behind > self.system.retained`",
+        "batch_plan.ask_forget: `self.batch - self.system.retained` -> "
+        "`self.behind - self.system.retained`",
     ),
     ONE_STEP: (
         "in_flight: show from empty when has_state: map before take",

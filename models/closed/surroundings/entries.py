@@ -242,12 +242,14 @@ class Client(Connection):
         return wanted - self.system.retained if wanted > self.system.retained else 0
 
     def refuse(self, batch: int, later: int) -> None:
+        assert self.served.state == IDLE, "a machine that has told the end is idle"
         assert later > 0, "a driver is refused where another has gone on"
         assert batch == self.drives.wanted(), "a driver is refused the batch that it asks for"
         assert batch + later == self.entries.newest, "a driver is told how far another has gone"
         self.drives.refuse()
 
     def fail(self, batch: int) -> None:
+        assert self.served.state == IDLE, "a machine that has told the end is idle"
         assert batch == self.drives.wanted(), "a driver has no entry of the batch that it asks for"
         self.drives.fail()
 
