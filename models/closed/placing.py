@@ -88,6 +88,13 @@ class PlacedTask(ClosedSystem):
     def gives_up_as_told(self) -> bool:
         return (self.placement.state == GIVEN_UP) == self.scheduler.is_given_up
 
+    @always("every free slot is suspect where the driver was told so, and not else")
+    def strands_as_told(self) -> bool:
+        return (
+            self.placement.state == GIVEN_UP
+            or (self.placement.state == STRANDED) == self.scheduler.is_stranded
+        )
+
     @sometimes("a task comes up elsewhere after it was turned away")
     def comes_up_elsewhere(self) -> bool:
         return self.scheduler.was_turned_away and self.scheduler.state == HERE

@@ -207,7 +207,7 @@ EXCUSED = {**LEFT_TO_ASKED, **LEFT_TO_LIVE, **LEFT_TO_TWO, **LEFT_TO_OTHERS, **N
 """What none of the closed jobs has to take at its own bounds."""
 
 NOT_FROM_BECAUSE: dict[str, tuple[str, ...]] = {
-    "it takes four changes of the hosts: two cut off, one full, and one more": (
+    "that takes four changes of three hosts: two are cut off, and two are full": (
         "placement.silenced from stranded: "
         "a process there is silent: it is ended, and its successor goes elsewhere",
     ),

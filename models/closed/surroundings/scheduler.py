@@ -179,6 +179,8 @@ class Scheduler(Environment):
     is_hasty: bool = Bool()
     """An executor was given up although a process there could be heard."""
     was_stranded: bool = Bool()
+    is_stranded: bool = Bool()
+    """As the driver was told, until the task is turned away, tries elsewhere or speaks."""
     is_avoided: list[bool] = Array(Bool(), "hosts")
     """As the driver was told."""
     is_repeated: bool = Bool()
@@ -319,11 +321,14 @@ class Scheduler(Environment):
                 self.system.placement.room(h, False)
 
     def tell_landed(self) -> None:
+        if not self.has_missed[self.at]:
+            self.is_stranded = False
         self.system.placement.landed(self.at, self.attempt())
 
     def tell_reached(self) -> None:
         self.has_come = True
         self.has_missed[self.at] = False
+        self.is_stranded = False
         self.system.placement.reached(self.at)
 
     def tell_missed(self) -> None:
@@ -408,6 +413,7 @@ class Scheduler(Environment):
             for h in range(self.system.hosts)
         )
         self.was_turned_away = True
+        self.is_stranded = False
 
     def avoid(self, host: int) -> None:
         self.is_repeated = self.is_avoided[host]
@@ -419,4 +425,6 @@ class Scheduler(Environment):
 
     def strand(self, host: int) -> None:
         assert host == self.at, "the driver is told where the task tries again"
+        assert not self.is_stranded, "the driver is told once that every free slot is suspect"
         self.was_stranded = True
+        self.is_stranded = True
