@@ -62,14 +62,14 @@ class Hand(Environment):
 
 
 class Room(ClosedSystem):
-    STEPS = (Step("hand", "switch"),)
+    STEPS: ClassVar[tuple[Step, ...]] = (Step("hand", "switch"),)
 
     lamp: Lamp = machines(Lamp)
     hand: Hand = machines(Hand)
 
 
 class DimRoom(Room):
-    STEPS = (Step("hand", "switch"), Step("lamp", "fade"))
+    STEPS: ClassVar[tuple[Step, ...]] = (Step("hand", "switch"), Step("lamp", "fade"))
 
     lamp: Lamp = machines(TallLamp)
 
