@@ -28,7 +28,7 @@ from tests.mutation.mutants import AnyMutant
 from tests.mutation.page import PAGE, page
 from tests.mutation.reasons import EQUIVALENT, UNSEEN_BY_THE_RUNTIME
 from tests.mutation.running import OF_NO_SCENARIO, told_otherwise
-from tests.mutation.verdicts import NOWHERE, REFUSED, SURVIVES, UNTESTED, Verdicts
+from tests.mutation.verdicts import NOT_ASKED, NOWHERE, REFUSED, SURVIVES, UNTESTED, Verdicts
 
 BATCH = 60
 """How many mutants go through the tests in one process."""
@@ -67,6 +67,8 @@ def by_checker(mutant: AnyMutant) -> str:
         return REFUSED
     if not mutant.affected:
         return NOWHERE
+    if reason_for_lie(mutant.name):
+        return NOT_ASKED
     try:
         found = claimed(mutant)
     except DeclarationError:
