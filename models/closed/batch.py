@@ -20,7 +20,7 @@ from epochgate.fsm.closed import (
     sometimes,
     terminal,
 )
-from epochgate.models.batch_snapshot import CONFIRMING, BatchSnapshot
+from epochgate.models.batch_snapshot import ASKED, CONFIRMING, BatchSnapshot
 
 UNUSED, OPEN, OVER = "unused", "open", "over"
 
@@ -98,8 +98,8 @@ class World(Environment):
             "lose_all, begin_again",         "the subtask fails and begins again from nothing"),
         Row("go_back", "up", STAY, "may_fail",
             "cancel, lose_all, begin_again", "everything goes back to the beginning"),
-        Row("hear_late", "up", STAY, "has_earlier",
-            "end_earlier",                   "sends and futures of earlier snapshots end once more"),
+        Row("hear_late", "up", STAY, "has_asked_once",
+            "end_again",                     "what is over ends once more"),
     )
     # fmt: on
 
@@ -112,8 +112,11 @@ class World(Environment):
     def has_sends(self) -> bool:
         return self.handled < self.sent
 
-    def has_earlier(self) -> bool:
-        return self.system.batch_snapshot[self.coordinator].number > 1
+    def has_asked_once(self) -> bool:
+        """Whether there is a snapshot, and something else may happen yet."""
+        return self.system.batch_snapshot[self.coordinator].number > 0 and (
+            self.may_request() or self.may_send() or self.has_sends()
+        )
 
     def may_fail(self) -> bool:
         return self.failures < self.system.F
@@ -140,12 +143,17 @@ class World(Environment):
             if self.upto[n] > self.handled:
                 self.system.batch_snapshot[self.coordinator].lose(n + 1)
 
-    def end_earlier(self) -> None:
+    def end_again(self) -> None:
+        """End the futures and sends of earlier snapshots, and what is over of the present one."""
+        is_asked = self.system.batch_snapshot[self.coordinator].state == ASKED
+        is_confirming = self.system.batch_snapshot[self.coordinator].state == CONFIRMING
+        number = self.system.batch_snapshot[self.coordinator].number
         for n in range(self.system.S):
-            if n + 1 < self.system.batch_snapshot[self.coordinator].number:
+            if n + 1 < number or (n + 1 == number and not is_asked):
                 self.system.batch_snapshot[self.coordinator].succeed(n + 1, 0, 0)
                 self.system.batch_snapshot[self.coordinator].succeed(n + 1, 1, 0)
                 self.system.batch_snapshot[self.coordinator].fail(n + 1)
+            if n + 1 < number or (n + 1 == number and not is_confirming):
                 self.system.batch_snapshot[self.coordinator].confirm(n + 1)
                 self.system.batch_snapshot[self.coordinator].lose(n + 1)
 

@@ -54,11 +54,16 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "where no sender waits, what the watch finds is ignored": (
         "send_window: freed from awaited when not has_room: also from quiet",
     ),
+    "where no send is awaited, none is the last that is awaited": (
+        "batch_snapshot: confirm from confirming when is_current and is_last: also from idle",
+        "batch_snapshot: confirm from confirming when is_current and is_last: also from asked",
+    ),
     "the number is the one behind what was read, however often it is noted": (
         "control_update: newest from reading: note_next twice",
     ),
     SHADOWED: (
         "control_update: broken from writing when has_tried: also from reading",
+        "batch_snapshot: cancel from idle: also from confirming",
         *(
             f"batch_plan: broken from fetching: also from {state}"
             for state in ("looking", "restoring", "reading", "writing", "confirming")
