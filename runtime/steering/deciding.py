@@ -188,7 +188,7 @@ class Deciding(Creating):
     def read(self, _: int, batch: int) -> None:
         with self._answered():
             newest, self._read = self._asked("reading the versions", self._versions.newest)
-            earlier = self._before(batch)
+            earlier = self._earlier(batch)
             if earlier is None:
                 self._machine.newest(newest, 0, 0)
             else:
@@ -226,6 +226,16 @@ class Deciding(Creating):
             self._outcome = self._error
         else:
             self._outcome = DecisionNotMade(*where, batch - 1, str(self._error))
+
+    def _earlier(self, batch: int) -> Decision | None:
+        """The newest decision of a batch before this one, or one that replaces it; none if there is
+        none.
+        """
+        try:
+            return self._before(batch)
+        except FileNotFoundError:  # another driver has decided for the batch, and removed it
+            self._later(batch)
+            return self._at(self._listed[-1]) if self._listed else None
 
     def _before(self, batch: int) -> Decision | None:
         """The newest decision of a batch before this one; none if there is none."""

@@ -55,7 +55,9 @@ class Versions:
         for look in range(_LOOKS):
             self.listed = self.entries.numbers()
             number = self.listed[-1] if self.listed else 0
-            if number in (0, self._newest[0]):
+            if number == 0:
+                self._newest = 0, {}
+            if number == self._newest[0]:
                 return self._newest
             try:
                 entry = self.entries.get(number)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from epochgate.fsm import Handles, Port, System
 from epochgate.fsm.inside import machines_behind
@@ -29,6 +29,9 @@ class Killed(BaseException):
 
 class Process:
     """One process: the call under way, and the question at which it stands."""
+
+    at_once: ClassVar[frozenset[str]] = frozenset()
+    """Questions that the closed system has answered at once: they do not wait at the gate."""
 
     def __init__(self) -> None:
         self.asked: str | None = None
@@ -114,7 +117,8 @@ class GatedPort:
     ) -> None:
         self._handler, self._place, self._process, self._lie = handler, place, process, lie
         self._messages = port.messages()
-        self._answered = {name for name in self._messages if port.answers(name) is not None}
+        asked = {name for name in self._messages if port.answers(name) is not None}
+        self._answered = asked - process.at_once
 
     def __getattr__(self, message: str) -> Callable[..., None]:
         handled, parameters = getattr(self._handler, message), self._messages[message]

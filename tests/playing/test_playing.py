@@ -9,14 +9,18 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
+from tests.playing.choosing import deciding
 from tests.playing.gates import Heard, Lie
 from tests.playing.planning import Plans
 from tests.playing.stage import GatedStage
@@ -24,24 +28,42 @@ from tests.playing.updating import Updates
 
 SEEN_MAX = 2
 """A walk that comes back to a state more often goes round in circles."""
-WALKS, LIE_WALKS, DEEP_WALKS = 100, 200, 2000
+WALKS, DEEP_WALKS = 200, 2000
+"""Of a system, and with each wrong argument: what is found with one is not found without."""
 
-Made = tuple[tuple[ClosedSystem, ...], Callable[..., Any]]
+Made = tuple[tuple[Any, ...], Callable[..., Any]]
 PLAYED: dict[str, Made] = {
     "updating": ((UpdatedControl(), UpdatedControl(updates=6, objections=0, F=0)), Updates),
+    "deciding": (
+        (
+            *(SteeredQuery(), ChosenQuery(), SteeredQuery(drivers=1, R=1, F=1)),
+            *(SteeredQuery(versions=2, R=3, F=3), ChosenQuery(batches=4, R=3, F=3)),
+        ),
+        deciding,
+    ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
 }
-"""Closed systems, and the world in which the shells of their machines run. The first has all steps;
-walks take them in turn.
-"""
+"""Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
+
+_BATCH = ("driver[0].plan", *["client[0].answer"] * 5, "driver[0].work", "driver[0].commit")
+SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "deciding": (
+        (
+            *("user.update", "driver[0].start", *_BATCH, "user.lose", "driver[0].plan"),
+            *["client[0].answer"] * 2,
+        ),
+    )
+}
+"""What hardly a walk comes to, for the first of the systems: a lost update is missed."""
 
 BY_CHECKER = "the shell has the number from what it has read, and a claim is held against this one"
 RARE = "a claim is held against it, and hardly a walk comes to where it would show in the shell"
 UNFOUND: dict[str, str] = {
     "control_update.log.check(version)": BY_CHECKER,
     "control_update.log.in_doubt(version)": BY_CHECKER,
+    "batch_decision.store.run(batch)": BY_CHECKER,
+    "batch_decision.store.run(version)": BY_CHECKER,
     "batch_plan.store.choose(batch)": BY_CHECKER,
-    "batch_plan.store.confirm(batch)": RARE,
     "batch_plan.store.withhold(batch)": RARE,
     "batch_plan.store.consult(batch)": BY_CHECKER,
     "batch_plan.store.give(batch)": BY_CHECKER,
@@ -75,6 +97,29 @@ def walk(made: Made, seed: int, taken: set[str]) -> None:
         world.close()
 
 
+def play(made: Made, schedule: tuple[str, ...]) -> None:
+    """Take the steps of a schedule, each of which is possible."""
+    system = again(made[0][0])
+    world = made[1](system)
+    stage = GatedStage(system, world)
+    try:
+        for step in schedule:
+            assert step in stage.possible(), f"{step} is not possible"
+            stage.take(step)
+    finally:
+        world.close()
+
+
+def walk_all(name: str, made: Made, walks: int) -> set[str]:
+    """Play what there is of a name; returns the kinds of steps that walks have taken."""
+    taken = set[str]()
+    for schedule in SCHEDULES.get(name, ()):
+        play(made, schedule)
+    for seed in range(walks):
+        walk(made, seed, taken)
+    return taken
+
+
 def kind(step: str) -> str:
     """For instance `client.lose`, whichever client it is."""
     return "".join(part.rpartition("]")[2] for part in step.split("["))
@@ -83,10 +128,13 @@ def kind(step: str) -> str:
 @pytest.mark.parametrize("name", PLAYED)
 @pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=pytest.mark.deep)])
 def test_shells_take_every_step_of_their_system(name: str, walks: int) -> None:
-    made, taken = PLAYED[name], set[str]()
-    for seed in range(walks):
-        walk(made, seed, taken)
-    assert taken == {f"{step.machine}.{step.trigger}" for step in made[0][0].STEPS}
+    made = PLAYED[name]
+    assert walk_all(name, made, walks) == set().union(*map(steps_of, made[0]))
+
+
+def steps_of(system: ClosedSystem) -> set[str]:
+    """The kinds of steps that can be taken."""
+    return {f"{step.machine}.{step.trigger}" for step in system.STEPS} - system.UNTAKEN.keys()
 
 
 def arguments_of(made: Made) -> list[str]:
@@ -103,8 +151,8 @@ def arguments_of(made: Made) -> list[str]:
     ]
 
 
-def lying(told: str) -> Lie:
-    """Return what says one more, or the opposite, where one argument of one message is told."""
+def lying(told: str, by: int) -> Lie:
+    """Return what says so much more, or the opposite, where one argument of one message is told."""
     place, _, argument = told.removesuffix(")").partition("(")
     name, port, message = place.split(".")
 
@@ -113,7 +161,7 @@ def lying(told: str) -> Lie:
             return heard.arguments
         position = 1 + heard.parameters.index(argument)
         value = heard.arguments[position]
-        wrong = not value if isinstance(value, bool) else value + 1
+        wrong = not value if isinstance(value, bool) else max(0, value + by)
         return *heard.arguments[:position], wrong, *heard.arguments[position + 1 :]
 
     return lie
@@ -129,16 +177,14 @@ def lying(told: str) -> Lie:
 )
 def test_a_wrong_argument_is_found(name: str, told: str) -> None:
     systems, world = PLAYED[name]
-    made = systems, lambda system: world(system, lying(told))
-    is_found = _is_found(made)
+    lies = lying(told, 1), lying(told, -1)
+    is_found = any(_is_found(name, (systems, partial(world, lie=lie))) for lie in lies)
     assert is_found != (told in UNFOUND), UNFOUND.get(told, "no walk tells the wrong argument")
 
 
-def _is_found(made: Made) -> bool:
-    taken = set[str]()
-    for seed in range(LIE_WALKS):
-        try:
-            walk(made, seed, taken)
-        except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
-            return True
+def _is_found(name: str, made: Made) -> bool:
+    try:
+        walk_all(name, made, WALKS)
+    except Exception:  # noqa: BLE001  # whatever it is, the play has not gone on unnoticed
+        return True
     return False

@@ -178,6 +178,32 @@ def test_a_version_that_was_removed_is_missed_by_the_next_batch(tmp_path: Path) 
     assert one.decide(1).value == {"limit": 600}
 
 
+def test_the_only_version_that_was_removed_is_missed_by_the_driver_that_has_read_it(
+    tmp_path: Path,
+) -> None:
+    entries = entries_in(tmp_path)
+    update(entries, limit=700)
+    one = driver(entries)
+    assert one.decide(0).value == {"limit": 700}
+    versions_of(entries, CONTROL).delete(1)
+    with pytest.raises(VersionMissing, match=r"update 1 .*the newest is 0.*was removed"):
+        one.decide(1)
+
+
+def test_a_driver_whose_batch_another_has_decided_runs_with_that_decision(tmp_path: Path) -> None:
+    store = Watched(entries_in(tmp_path))
+    driver(store).decide(0)
+    one = driver(store)
+
+    def overtake() -> None:
+        update(store.inner, limit=700)
+        assert limit_of(store.inner, 1) == 700
+        decisions_of(store.inner, CONTROL, QUERY).delete(0)
+
+    store.after = once(overtake, "get", QUERY)
+    assert one.decide(1).value == {"limit": 700}
+
+
 def test_a_damaged_decision_is_told_and_not_replaced(tmp_path: Path) -> None:
     entries = entries_in(tmp_path)
     driver(entries).decide(0)
