@@ -273,10 +273,15 @@ class Decisions:
         """Whether all tasks of the batch have run."""
         return self.processes[number].worked == self.system.tasks
 
-    def is_left_behind(self, number: int) -> bool:
-        """Whether a driver reads the decision before its batch while another has gone on."""
+    def is_apart(self, number: int) -> bool:
+        """Whether what the shell remembers, or has listed, is not what the model reads now."""
         process, decided = self.processes[number], self.decided()
         newest = max(decided, default=0)
+        if process.asked == "forget":
+            last = process.arguments[1]
+            return any(b <= last and b - 1 not in process.shell._listed for b in decided)
+        if process.asked == "restore":
+            return newest >= process.batch
         is_set_back = newest == process.batch and self.newest() < decided[newest].version
         return process.asked == "read" and (newest > process.batch or is_set_back)
 
@@ -286,9 +291,10 @@ class Decisions:
 
     acts: ClassVar[Mapping[str, Act]] = {
         **STORE_ACTS,
-        # The model tells it the newest decision of all, and the shell that of the batch before, as
-        # it was listed: what it then writes is taken, or overtaken.
-        "client.answer": replace(STORE_ACTS["client.answer"], is_apart=is_left_behind),
+        # A driver that was overtaken begins from the decision before its batch, as it has listed
+        # or remembers it, and what it writes is taken, or overtaken. A decision that came late
+        # after the listing is left, as one that comes after the removal.
+        "client.answer": replace(STORE_ACTS["client.answer"], is_apart=is_apart),
         "user.update": Act(
             update,
             lambda world: world.newest() < world.system.versions,
