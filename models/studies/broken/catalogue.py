@@ -306,8 +306,8 @@ BROKEN: dict[str, Broken] = {
     "placing.turned_away_in_vain": Broken(
         placing.TurnedAwayInVain,
         "a task is turned away from a suspect host alone, and while another one has room",
-        6,
-        "cluster.cut scheduler.miss cluster.fill scheduler.offer scheduler.look",
+        5,
+        "scheduler.offer cluster.cut cluster.fill cluster.doubt scheduler.look",
     ),
     "pipelining.mapped_again": Broken(
         pipelining.MappedAgain,
@@ -365,9 +365,9 @@ BROKEN: dict[str, Broken] = {
     ),
     "flooding.sender_never_told": Broken(
         flooding.SenderNeverTold,
-        "deadlock",
+        "a sender that was refused is told when there is room",
         7,
-        "coordinator.send coordinator.look queue.cancel queue.look coordinator.want",
+        "coordinator.send coordinator.look task.die queue.look coordinator.want",
     ),
     "flooding.never_read_again": Broken(
         flooding.NeverReadAgain,
@@ -380,8 +380,8 @@ BROKEN: dict[str, Broken] = {
     ),
     "flooding.sender_blocked": Broken(
         flooding.SenderBlocked,
-        "deadlock",
-        17,
+        "a sender that was refused is told when there is room",
+        13,
         "coordinator.send coordinator.look coordinator.want task.take task.say",
     ),
     "pressed.forgotten_waiters": Broken(
