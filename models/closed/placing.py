@@ -86,6 +86,10 @@ class PlacedTask(ClosedSystem):
     def gives_up_as_told(self) -> bool:
         return (self.placement.state == GIVEN_UP) == self.scheduler.is_given_up
 
+    @always("the driver is told that no host is left whenever that is news")
+    def tells_where_it_is_stranded(self) -> bool:
+        return (self.placement.state == STRANDED) == self.scheduler.is_stranded
+
     @sometimes("a task comes up elsewhere after it was turned away")
     def comes_up_elsewhere(self) -> bool:
         return self.scheduler.was_turned_away and self.scheduler.state == HERE

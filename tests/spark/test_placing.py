@@ -332,6 +332,7 @@ def test_an_executor_is_given_up_also_while_every_free_slot_is_on_a_suspect_host
     assert spark.removed == ["of lost"]
     spark.fails("worse", subtask=2)
     spark.look(now_s=11.0 + ANSWER_S)
+    spark.look(now_s=12.0 + ANSWER_S)
     assert sum("the only free slots" in text for text in spark.said) == 1
 
 
@@ -355,6 +356,25 @@ def test_that_free_slots_are_on_suspect_hosts_is_news_again_after_whatever_happe
     spark.look(now_s=70.0)
     spark.look(now_s=200.0)
     assert spark.overdue
+    assert sum("the only free slots" in text for text in spark.said) == 1
+
+
+def test_on_a_suspect_host_a_silent_process_is_ended_also_while_no_other_host_has_room() -> None:
+    spark = ScriptedSpark("bad")
+    spark.is_answering = False
+    lost = [spark.speaks("lost", subtask) for subtask in (1, 2, 3)]
+    spark.hosts.add("lost")
+    spark.falls_silent(lost[0], subtask=1)
+    spark.fails("bad")
+    spark.begins("bad")
+    spark.look()
+    spark.look(now_s=11.0)
+    spark.falls_silent(lost[1], subtask=2)
+    spark.looks(11.1, 11.4 + ANSWER_S)
+    assert spark.killed == lost[:2]
+    assert spark.removed == []  # the third process there is heard
+    spark.begins("bad", subtask=4)
+    spark.look(now_s=20.0, wanted=[4])
     assert sum("the only free slots" in text for text in spark.said) == 1
 
 

@@ -137,6 +137,8 @@ class Scheduler(Environment):
     is_hasty: bool = Bool()
     """An executor was given up although a process there could be heard."""
     was_stranded: bool = Bool()
+    is_stranded: bool = Bool()
+    """The driver was told so, and no task has had a host to turn to since."""
     is_avoided: list[bool] = Array(Bool(), "hosts")
     """As the driver was told."""
     is_repeated: bool = Bool()
@@ -272,10 +274,12 @@ class Scheduler(Environment):
                 self.system.placement.room(h, False)
 
     def tell_landed(self) -> None:
+        self.is_stranded = self.is_stranded and self.has_missed[self.at]
         self.system.placement.landed(self.at, self.attempt())
 
     def tell_reached(self) -> None:
         self.has_come = True
+        self.is_stranded = False
         self.has_missed[self.at] = False
         self.system.placement.reached(self.at)
 
@@ -339,11 +343,13 @@ class Scheduler(Environment):
 
     def note_given_up(self) -> None:
         self.is_given_up = True
+        self.is_stranded = False
 
     def count_question(self) -> None:
         self.asked += 1
 
     def judge(self, host: int) -> None:
+        self.is_stranded = False
         self.is_wronged = not self.has_missed[host] or not any(
             h != host and self.system.cluster[h].is_open() and not self.has_missed[h]
             for h in range(self.system.hosts)
@@ -361,3 +367,4 @@ class Scheduler(Environment):
     def strand(self, host: int) -> None:
         assert host == self.at, "the driver is told where the task tries again"
         self.was_stranded = True
+        self.is_stranded = True
