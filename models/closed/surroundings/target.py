@@ -189,6 +189,7 @@ class Sink(Environment):
     def carry(self, checkpoint: int, earlier: int) -> None:
         self.system.checkpoint.check_saving(checkpoint)
         assert self.is_held[earlier - 1], "the driver has the committables of what it stores"
+        assert not self.system.checkpoint.carried[earlier - 1], "each is carried once"
         self.system.checkpoint.carried[earlier - 1] = True
 
     def cover(self, checkpoint: int) -> None:
