@@ -10,6 +10,20 @@ SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
 SAME_BATCH = "the entry of the batch was kept in the same step, so what it has left is the batch's"
 NONE_PENDING = "without a pending change every row does the same: nothing"
+NOTHING_LEFT = "the first time leaves nothing to do for the second"
+SECOND_LOOK = "the second look comes to what the first has left, and finds nothing to do there"
+POSTED = (
+    "a trigger waits until the row is done, so that what comes of it is behind the row's effects "
+    "either way"
+)
+NOT_THERE = "no reader is there in this state, so the row is not for it"
+NO_WORK = "a job without work after its commits never owes any"
+ALWAYS_FREE = "a subtask has as many places as it may have attempts at once"
+NONE_STARTS = (
+    "no attempt starts to run while a checkpoint is under way: a failure aborts it, and a restart "
+    "waits for the store"
+)
+OVER_BEFORE = "a checkpoint that is under way is over before the job ends"
 ONE_STEP = (
     "both are done in one step of one thread, nothing reads one of them before the other is done, "
     "and an error in either ends the attempt"
@@ -77,6 +91,96 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "`self.behind > self.system.retained`",
         "batch_plan.ask_forget: `self.batch - self.system.retained` -> "
         "`self.behind - self.system.retained`",
+    ),
+    NOTHING_LEFT: (
+        "assignment: lost from reading when is_only_one: leave twice",
+        "assignment: lost from told when is_only_one: leave twice",
+        "assignment: lost from reading, told when not is_only_one and has_place: leave twice",
+        "assignment: lost from absent, owed when has_place: leave twice",
+        "assignment: reset from absent: take_back twice",
+        "assignment: reset from owed when has_newer: take_back twice",
+        "assignment: take from any state but returned when not is_waiting: "
+        "move_under_checkpoint twice",
+        "assignment: complete from any state but returned: forget_completed twice",
+        "assignment: restore from any state: leave_all twice",
+        "assignment: restore from any state: forget_all twice",
+        "committer: forgo from idle: drop twice",
+        *(
+            f"committer: {answer} from committing when is_asked and {more}: settle twice"
+            for answer in ("committed", "already_committed")
+            for more in ("not has_more", "has_more")
+        ),
+    ),
+    SECOND_LOOK: (
+        "request: submit from idle when not has_ended: consider twice",
+        "request: submit_periodic from idle when not has_ended: consider twice",
+        "request: settle from chosen when is_wanted: consider twice",
+        "post_commit: done from working when is_asked and is_last: reconsider twice",
+        "post_commit: failed from working when is_asked and not may_retry: reconsider twice",
+        "post_commit: expire from working when is_asked: reconsider twice",
+        *(
+            f"committer: {answer} from committing when is_asked and not has_more: reconsider twice"
+            for answer in ("committed", "already_committed")
+        ),
+    ),
+    POSTED: (
+        "request.choose: `def choose(self) -> None: "
+        "self.requester.chosen(self.system.checkpoint.number + 1) "
+        "self.system.checkpoint.trigger_next()` -> `def choose(self) -> None: "
+        "self.system.checkpoint.trigger_next() "
+        "self.requester.chosen(self.system.checkpoint.number + 1)`",
+        "post_commit: done from working when is_asked and is_last: reconsider before settle",
+        "post_commit: failed from working when is_asked and not may_retry: reconsider before tell",
+        "post_commit: expire from working when is_asked: reconsider before tell",
+        "committer.settle: `for checkpoint in self.covered.take_all(): "
+        "self.sink.settled(checkpoint) self.system.post_commit.owe(checkpoint)` -> "
+        "`for checkpoint in self.covered.take_all(): self.system.post_commit.owe(checkpoint) "
+        "self.sink.settled(checkpoint)`",
+    ),
+    NOT_THERE: tuple(
+        f"assignment: lost from {state} when is_only_one: also from {other}"
+        for state in ("reading", "told")
+        for other in ("absent", "owed")
+    ),
+    "an attempt without a place is ignored in every state": tuple(
+        f"assignment: lost from absent, owed when not has_place: also from {state}"
+        for state in ("reading", "told")
+    ),
+    "without splits that are newer nothing is taken back": (
+        "assignment: reset from owed when not has_newer: also from absent",
+    ),
+    "the enumerator hears of a reader within one event, and a restore is another": (
+        "assignment: restore from any state: not from returned",
+    ),
+    "where the attempt gets a place does not depend on how many there were": (
+        "assignment.take_place: `def take_place(self, attempt: int) -> None: is_placed = False "
+        "for p in range(self.system.places): if not self.is_taken[p] and (not is_placed): "
+        "is_placed = True self.is_taken[p] = True self.attempt[p] = attempt "
+        "if attempt >= self.attempts: self.attempts = attempt + 1` -> "
+        "`def take_place(self, attempt: int) -> None: is_placed = False "
+        "if attempt >= self.attempts: self.attempts = attempt + 1 "
+        "for p in range(self.system.places): if not self.is_taken[p] and (not is_placed): "
+        "is_placed = True self.is_taken[p] = True self.attempt[p] = attempt`",
+    ),
+    ALWAYS_FREE: ("assignment.has_free_place: `self.is_taken` -> `self.has_joined`",),
+    OVER_BEFORE: (
+        "request: submit from any state when has_ended: not from chosen",
+        "request: submit_periodic from any state when has_ended: not from chosen",
+    ),
+    NONE_STARTS: (
+        "request: reconsider from any state but queued: not from chosen",
+        "request: reconsider from queued when may_trigger: also from chosen",
+    ),
+    "what is put off is the oldest of what is owed, whatever enters behind it": (
+        "post_commit: owe from put_off: begin before enter",
+    ),
+    NO_WORK: (
+        "post_commit: owe from idle when not has_work: also from working",
+        "post_commit: owe from idle when not has_work: also from put_off",
+    ),
+    "where no commit is under way, nothing waits once one was asked for": tuple(
+        f"committer: {answer} from committing when is_asked and has_more: also from idle"
+        for answer in ("committed", "already_committed")
     ),
     ONE_STEP: (
         "in_flight: show from empty when has_state: map before take",
