@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Array, Int, Row, Trigger, machines
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger, machines
 from epochgate.fsm.closed import (
     ClosedSystem,
     Environment,
@@ -20,7 +20,7 @@ from epochgate.fsm.closed import (
     sometimes,
     terminal,
 )
-from epochgate.models.batch_snapshot import CONFIRMING, BatchSnapshot
+from epochgate.models.batch_snapshot import CONFIRMING, IDLE, BatchSnapshot
 
 UNUSED, OPEN, OVER = "unused", "open", "over"
 
@@ -39,6 +39,7 @@ class Answer(Environment):
     hand_out: Trigger
     complete: Trigger
     fail: Trigger
+    end_again: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -46,6 +47,7 @@ class Answer(Environment):
 
         Row("complete", OPEN,   OVER, None, "count_and_succeed", "the moment of the snapshot"),
         Row("fail",     OPEN,   OVER, None, "report_failure",    "it is failed, cancelled or dropped"),
+        Row("end_again", OVER,  STAY, "is_counted", "repeat",    "its limit passes as it is completed"),
     )
     # fmt: on
 
@@ -53,6 +55,18 @@ class Answer(Environment):
         self.system.world[0].upto[self.answer] = self.system.world[0].sent
         in_flight = self.system.world[0].sent - self.system.world[0].handled
         self.system.batch_snapshot[0].succeed(self.answer + 1, in_flight, self.system.world[0].sent)
+
+    def is_counted(self) -> bool:
+        """Whether its snapshot waits for sends."""
+        return (
+            self.system.batch_snapshot[0].state == CONFIRMING
+            and self.system.batch_snapshot[0].number == self.answer + 1
+        )
+
+    def repeat(self) -> None:
+        self.system.batch_snapshot[0].succeed(self.answer + 1, 0, 0)
+        self.system.batch_snapshot[0].succeed(self.answer + 1, 1, 0)
+        self.report_failure()
 
     def report_failure(self) -> None:
         self.system.batch_snapshot[0].fail(self.answer + 1)
@@ -78,12 +92,15 @@ class World(Environment):
     requests: int = Int("R")
     answered: int = Int("R")
     failures: int = Int("F")
+    is_to_fail: bool = Bool()
+    """The snapshot under way has to fail in this step; never so between two steps."""
 
     request: Trigger
     send: Trigger
     deliver: Trigger
     lose: Trigger
     go_back: Trigger
+    spoil: Trigger
     hear_late: Trigger
 
     # fmt: off
@@ -98,6 +115,8 @@ class World(Environment):
             "lose_all, begin_again",         "the subtask fails and begins again from nothing"),
         Row("go_back", "up", STAY, "may_fail",
             "cancel, lose_all, begin_again", "everything goes back to the beginning"),
+        Row("spoil",   "up", STAY, "may_fail and is_under_way",
+            "demand_failure, cancel",        "the coordinator finds its state wrong"),
         Row("hear_late", "up", STAY, "has_earlier",
             "end_earlier",                   "sends and futures of earlier snapshots end once more"),
     )
@@ -118,6 +137,9 @@ class World(Environment):
     def may_fail(self) -> bool:
         return self.failures < self.system.F
 
+    def is_under_way(self) -> bool:
+        return self.system.batch_snapshot[self.coordinator].state != IDLE
+
     def count_request(self) -> None:
         self.requests += 1
         self.system.batch_snapshot[self.coordinator].ask()
@@ -130,6 +152,10 @@ class World(Environment):
         for n in range(self.system.S):
             if self.upto[n] >= self.handled:
                 self.system.batch_snapshot[self.coordinator].confirm(n + 1)
+
+    def demand_failure(self) -> None:
+        self.failures += 1
+        self.is_to_fail = True
 
     def cancel(self) -> None:
         self.system.batch_snapshot[self.coordinator].cancel()
@@ -168,6 +194,7 @@ class World(Environment):
 
     def failed(self) -> None:
         self.answered += 1
+        self.is_to_fail = False
 
     def refused(self) -> None:
         self.answered += 1
@@ -190,9 +217,11 @@ class BatchJob(ClosedSystem):
         Step("world", "deliver"),
         Step("world", "lose", is_fair=False),
         Step("world", "go_back", is_fair=False),
+        Step("world", "spoil", is_fair=False),
         Step("world", "hear_late", is_fair=False, is_stuttering=True),
         Step("answer", "complete"),
         Step("answer", "fail", is_fair=False),
+        Step("answer", "end_again", is_fair=False, is_stuttering=True),
     )
     WIRING: ClassVar[dict[str, str]] = {"batch_snapshot.requester": "world"}
 
@@ -215,6 +244,10 @@ class BatchJob(ClosedSystem):
     @sometimes("a future of an earlier snapshot is open while another is taken")
     def is_late(self) -> bool:
         return self.answer[0].state == OPEN and self.batch_snapshot[0].number > 1
+
+    @always("a snapshot that is cancelled has failed")
+    def fails_at_once(self) -> bool:
+        return not self.world[0].is_to_fail
 
     @always("no client is answered that has not asked")
     def is_asked(self) -> bool:

@@ -6,6 +6,8 @@ that is found fails.
 
 from __future__ import annotations
 
+from tests.mutation.reasons import OVER_ANYWAY
+
 SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
 SAME_BATCH = "the entry of the batch was kept in the same step, so what it has left is the batch's"
@@ -82,6 +84,7 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "batch_plan: broken from any state but idle, forgetting, fetching: also from fetching",
     ),
     "what is noted twice is the same as once": (
+        "task: event from running, ended when is_next: count twice",
         "batch_plan: begin from idle: note_batch twice",
         "batch_plan: run from idle: note_batch twice",
         "batch_plan: newest from reading: note_version twice",
@@ -181,6 +184,26 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "where no commit is under way, nothing waits once one was asked for": tuple(
         f"committer: {answer} from committing when is_asked and has_more: also from idle"
         for answer in ("committed", "already_committed")
+    ),
+    "no send is awaited before the snapshot is taken, or once it is over": (
+        "batch_snapshot: confirm from confirming when is_current and not is_last: also from asked",
+        "batch_snapshot: confirm from confirming when is_current and is_last: also from asked",
+        "batch_snapshot: confirm from confirming when is_current and is_last: also from idle",
+        "batch_snapshot: lose from confirming when is_current: also from asked",
+    ),
+    OVER_ANYWAY: (
+        "task: restore from finished, failed: not from finished",
+        "task: event from finished, failed: not from finished",
+        "task: barrier from finished, failed: not from finished",
+        "task: finish from finished, failed: not from finished",
+        "task: complete from any state but running, ended: not from finished",
+        "task: aborted from any state but running, ended: not from finished",
+    ),
+    "the worker asks the program for no more work after the end": (
+        "task: end_input from any state but created, running: not from finished",
+    ),
+    "the worker of an attempt that is over calls no code that could fail": (
+        "task: fail from finished, failed: not from finished",
     ),
     ONE_STEP: (
         "in_flight: show from empty when has_state: map before take",

@@ -60,11 +60,13 @@ def test_an_event_that_comes_once_more_is_handled_once() -> None:
     assert said(sent) == [["event", 0, "c"], ["confirm", 0, 3]]
 
 
-def test_an_event_after_one_that_is_missing_ends_the_attempt() -> None:
+@pytest.mark.parametrize("work", [Work.IDLE, Work.ENDED])
+def test_an_event_after_one_that_is_missing_ends_the_attempt(work: Work) -> None:
     sent: list[Any] = []
-    script = Script()
+    script = Script(work=work)
     one = worker(script, sent)
     one.handle([RESTORE, ["event", 0, 1, "a"]])
+    assert one.work() is work
     said(sent)
     one.handle([["event", 0, 3, "c"]])
     (failed,) = said(sent)
