@@ -1,0 +1,123 @@
+"""Random schedules of the closed systems around the query, on the shells that run in production.
+
+The processes of a system stand at their gates at once, and the schedule picks whose question is
+answered next, and how. After each step machines, back ends and what is possible are the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.updating import UpdatedControl
+from tests.checker.side_by_side import again, drawn
+from tests.playing.gates import Heard, Lie
+from tests.playing.stage import GatedStage, World
+from tests.playing.updating import Updates
+
+STEPS_MAX = 200
+WALKS, LIE_WALKS, DEEP_WALKS = 20, 100, 600
+
+Made = tuple[tuple[ClosedSystem, ...], Callable[..., World]]
+PLAYED: dict[str, Made] = {
+    "updating": ((UpdatedControl(), UpdatedControl(updates=6, objections=0, F=0)), Updates),
+}
+"""Closed systems, and the world in which the shells of their machines run. The first has all steps;
+walks take them in turn.
+"""
+
+BY_CHECKER = "the shell has the number from what it has read, and a claim is held against this one"
+UNFOUND: dict[str, str] = {
+    "control_update.log.check(version)": BY_CHECKER,
+    "control_update.log.in_doubt(version)": BY_CHECKER,
+}
+"""Wrong arguments that no walk finds, and why that may be."""
+
+
+def walk(made: Made, seed: int, taken: set[str]) -> None:
+    """Take random steps: all alike or mostly fair ones, and first those of a kind not taken yet."""
+    systems, draw = made[0], random.Random(seed)
+    is_even = draw.random() < 0.5
+    system = again(systems[seed % len(systems)])
+    world = made[1](system)
+    stage = GatedStage(system, world)
+    try:
+        for _ in range(STEPS_MAX):
+            if not (possible := stage.possible()):
+                return
+            new = [step for step in possible if kind(step) not in taken]
+            usual = draw.choice(possible) if is_even else drawn(draw, stage.steps, possible)
+            step = draw.choice(new) if new else usual
+            taken.add(kind(step))
+            stage.take(step)
+    finally:
+        world.close()
+
+
+def kind(step: str) -> str:
+    """For instance `client.lose`, whichever client it is."""
+    return "".join(part.rpartition("]")[2] for part in step.split("["))
+
+
+@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=pytest.mark.deep)])
+def test_shells_take_every_step_of_their_system(name: str, walks: int) -> None:
+    made, taken = PLAYED[name], set[str]()
+    for seed in range(walks):
+        walk(made, seed, taken)
+    assert taken == {f"{step.machine}.{step.trigger}" for step in made[0][0].STEPS}
+
+
+def arguments_of(made: Made) -> list[str]:
+    """Every argument of every effect of the machines that run in shells: `write(version)`."""
+    world = made[1](made[0][0])
+    machines = {name: real for name, _, real in world.machines()}
+    world.close()
+    return [
+        f"{name}.{port}.{message}({argument})"
+        for name, machine in machines.items()
+        for port, declared in machine.PORTS.items()
+        for message, arguments in declared.port.messages().items()
+        for argument in arguments
+    ]
+
+
+def lying(told: str) -> Lie:
+    """Return what says one more, or the opposite, where one argument of one message is told."""
+    place, _, argument = told.removesuffix(")").partition("(")
+    name, port, message = place.split(".")
+
+    def lie(heard: Heard) -> tuple[Any, ...]:
+        if (heard.machine, heard.port, heard.message) != (name, port, message):
+            return heard.arguments
+        position = 1 + heard.parameters.index(argument)
+        value = heard.arguments[position]
+        wrong = not value if isinstance(value, bool) else value + 1
+        return *heard.arguments[:position], wrong, *heard.arguments[position + 1 :]
+
+    return lie
+
+
+LIES = [(name, told) for name, made in PLAYED.items() for told in arguments_of(made)]
+
+
+@pytest.mark.parametrize(("name", "told"), LIES, ids=[told for _, told in LIES])
+def test_a_wrong_argument_is_found(name: str, told: str) -> None:
+    systems, world = PLAYED[name]
+    made = systems, lambda system: world(system, lying(told))
+    is_found = _is_found(made)
+    assert is_found != (told in UNFOUND), UNFOUND.get(told, "no walk tells the wrong argument")
+
+
+def _is_found(made: Made) -> bool:
+    taken = set[str]()
+    for seed in range(LIE_WALKS):
+        try:
+            walk(made, seed, taken)
+        except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
+            return True
+    return False
