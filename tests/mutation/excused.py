@@ -14,10 +14,6 @@ SAME_BATCH = "the entry of the batch was kept in the same step, so what it has l
 NONE_PENDING = "without a pending change every row does the same: nothing"
 NOTHING_LEFT = "the first time leaves nothing to do for the second"
 SECOND_LOOK = "the second look comes to what the first has left, and finds nothing to do there"
-POSTED = (
-    "a trigger waits until the row is done, so that what comes of it is behind the row's effects "
-    "either way"
-)
 NOT_THERE = "no reader is there in this state, so the row is not for it"
 NO_WORK = "a job without work after its commits never owes any"
 ALWAYS_FREE = "a subtask has as many places as it may have attempts at once"
@@ -125,20 +121,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
             f"committer: {answer} from committing when is_asked and not has_more: reconsider twice"
             for answer in ("committed", "already_committed")
         ),
-    ),
-    POSTED: (
-        "request.choose: `def choose(self) -> None: "
-        "self.requester.chosen(self.system.checkpoint.number + 1) "
-        "self.system.checkpoint.trigger_next()` -> `def choose(self) -> None: "
-        "self.system.checkpoint.trigger_next() "
-        "self.requester.chosen(self.system.checkpoint.number + 1)`",
-        "post_commit: done from working when is_asked and is_last: reconsider before settle",
-        "post_commit: failed from working when is_asked and not may_retry: reconsider before tell",
-        "post_commit: expire from working when is_asked: reconsider before tell",
-        "committer.settle: `for checkpoint in self.covered.take_all(): "
-        "self.sink.settled(checkpoint) self.system.post_commit.owe(checkpoint)` -> "
-        "`for checkpoint in self.covered.take_all(): self.system.post_commit.owe(checkpoint) "
-        "self.sink.settled(checkpoint)`",
     ),
     NOT_THERE: tuple(
         f"assignment: lost from {state} when is_only_one: also from {other}"
