@@ -89,6 +89,30 @@ def test_a_restore_that_comes_when_the_attempt_is_over_is_ignored() -> None:
     assert len(script.told("op[0].open")) == 1
 
 
+@pytest.mark.parametrize("last", [["finish"], ["event", 0, 9, "x"]], ids=["finished", "failed"])
+def test_an_attempt_that_is_over_does_nothing_more(last: list[Any]) -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([RESTORE, last])
+    assert one.is_over
+    said(sent)
+    before = list(script.calls)
+    for late in (RESTORE, ["event", 0, 1, "a"], ["event", 0, 7, "b"], ["barrier", 1]):
+        one.handle([late])
+    for late in (["complete", 1], ["aborted", 1], ["finish"]):
+        one.handle([late])
+    assert (said(sent), script.calls) == ([], before)
+
+
+def test_a_message_that_cannot_be_read_ends_an_attempt_that_has_not_begun() -> None:
+    sent: list[Any] = []
+    one = worker(Script(), sent)
+    one.handle([["event", 0]])
+    ((tag, _, _),) = said(sent)
+    assert (tag, one.is_over) == ("failed", True)
+
+
 @pytest.mark.parametrize("notice", ["complete", "aborted"])
 def test_a_notice_that_comes_before_the_restore_is_ignored(notice: str) -> None:
     sent: list[Any] = []
