@@ -12,6 +12,11 @@ SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
 SAME_BATCH = "the entry of the batch was kept in the same step, so what it has left is the batch's"
 NONE_PENDING = "without a pending change every row does the same: nothing"
+IS_OVER = "the first report ends the checkpoint, and the second is of one that is over"
+NO_SEND = "no send is awaited before the snapshot is taken, or once it is over"
+CANCELLED = "the checkpoint, which fails, cancels the snapshot in the same step"
+SAME_STEP = "both come to pass in the same step, and neither looks at what the other changes"
+OWN_NUMBER = "the row is for the checkpoint that the snapshot is of"
 NOTHING_LEFT = "the first time leaves nothing to do for the second"
 SECOND_LOOK = "the second look comes to what the first has left, and finds nothing to do there"
 NOT_THERE = "no reader is there in this state, so the row is not for it"
@@ -66,9 +71,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "where no sender waits, what the watch finds is ignored": (
         "send_window: freed from awaited when not has_room: also from quiet",
     ),
-    "the number is the one behind what was read, however often it is noted": (
-        "control_update: newest from reading: note_next twice",
-    ),
     SHADOWED: (
         "control_update: broken from writing when has_tried: also from reading",
         *(
@@ -81,9 +83,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     "what is noted twice is the same as once": (
         "task: event from running, ended when is_next: count twice",
-        "batch_plan: begin from idle: note_batch twice",
-        "batch_plan: run from idle: note_batch twice",
-        "batch_plan: newest from reading: note_version twice",
     ),
     SAME_BATCH: (
         "batch_plan.ask_forget: `self.batch > self.system.retained` -> "
@@ -92,6 +91,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "`self.behind - self.system.retained`",
     ),
     NOTHING_LEFT: (
+        "snapshot: lose from confirming: stop_waiting twice",
+        "snapshot: cancel from confirming when is_current: stop_waiting twice",
         "assignment: lost from reading when is_only_one: leave twice",
         "assignment: lost from told when is_only_one: leave twice",
         "assignment: lost from reading, told when not is_only_one and has_place: leave twice",
@@ -122,6 +123,47 @@ OF_REASON: dict[str, tuple[str, ...]] = {
             for answer in ("committed", "already_committed")
         ),
     ),
+    IS_OVER: (
+        "snapshot: succeed from asked when is_current and not may_close: report_unmarked twice",
+        "snapshot: fail from asked when is_current: report_failed twice",
+        "snapshot: lose from confirming: also from idle",
+    ),
+    CANCELLED: (
+        "snapshot: succeed from asked when is_current and not may_close: to asked",
+        "snapshot: succeed from asked when is_current and not may_close: to confirming",
+        "snapshot: fail from asked when is_current: to asked",
+        "snapshot: fail from asked when is_current: to confirming",
+        "snapshot: lose from confirming: to asked",
+        "snapshot: lose from confirming: to confirming",
+    ),
+    SAME_STEP: (
+        "snapshot: succeed from asked when is_current and may_close and not has_in_flight: "
+        "report_ready before close_gateways",
+        "snapshot: lose from confirming: report_failed before stop_waiting",
+        "snapshot.close_gateways: `for s in range(self.system.subtasks): "
+        "self.awaited += self.system.gateway[self.coordinator, s].in_flight() "
+        "self.system.gateway[self.coordinator, s].close(checkpoint)` -> "
+        "`for s in range(self.system.subtasks): "
+        "self.system.gateway[self.coordinator, s].close(checkpoint) "
+        "self.awaited += self.system.gateway[self.coordinator, s].in_flight()`",
+    ),
+    OWN_NUMBER: (
+        "snapshot.ask_coordinator: `self.user.checkpoint(checkpoint)` -> "
+        "`self.user.checkpoint(self.checkpoint)`",
+        "snapshot.keep_state: `self.results.keep(checkpoint, state)` -> "
+        "`self.results.keep(self.checkpoint, state)`",
+    ),
+    "once the snapshot is over, nothing from before it is on the wire of a closed gateway": (
+        "snapshot: succeed from asked when is_current and may_close and has_in_flight: "
+        "also from idle",
+    ),
+    "a snapshot that waits has sends on the wire": (
+        "snapshot: succeed from asked when is_current and may_close and not has_in_flight: "
+        "also from confirming",
+    ),
+    "while a snapshot waits for sends, its gateways stay closed": (
+        "snapshot: succeed from asked when is_current and not may_close: also from confirming",
+    ),
     NOT_THERE: tuple(
         f"assignment: lost from {state} when is_only_one: also from {other}"
         for state in ("reading", "told")
@@ -136,16 +178,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     "the enumerator hears of a reader within one event, and a restore is another": (
         "assignment: restore from any state: not from returned",
-    ),
-    "where the attempt gets a place does not depend on how many there were": (
-        "assignment.take_place: `def take_place(self, attempt: int) -> None: is_placed = False "
-        "for p in range(self.system.places): if not self.is_taken[p] and (not is_placed): "
-        "is_placed = True self.is_taken[p] = True self.attempt[p] = attempt "
-        "if attempt >= self.attempts: self.attempts = attempt + 1` -> "
-        "`def take_place(self, attempt: int) -> None: is_placed = False "
-        "if attempt >= self.attempts: self.attempts = attempt + 1 "
-        "for p in range(self.system.places): if not self.is_taken[p] and (not is_placed): "
-        "is_placed = True self.is_taken[p] = True self.attempt[p] = attempt`",
     ),
     ALWAYS_FREE: ("assignment.has_free_place: `self.is_taken` -> `self.has_joined`",),
     OVER_BEFORE: (
@@ -167,7 +199,10 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         f"committer: {answer} from committing when is_asked and has_more: also from idle"
         for answer in ("committed", "already_committed")
     ),
-    "no send is awaited before the snapshot is taken, or once it is over": (
+    NO_SEND: (
+        "snapshot: lose from any state but confirming: not from asked",
+        "snapshot: lose from confirming: also from asked",
+        "snapshot: cancel from confirming when is_current: also from asked",
         "batch_snapshot: confirm from confirming when is_current and not is_last: also from asked",
         "batch_snapshot: confirm from confirming when is_current and is_last: also from asked",
         "batch_snapshot: confirm from confirming when is_current and is_last: also from idle",

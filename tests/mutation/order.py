@@ -73,7 +73,7 @@ class Touched:
 
 
 def _names(node: ast.AST) -> set[str]:
-    """The fields of the machine and the local variables in an expression."""
+    """The fields of the machine and the local variables in an expression, told apart."""
     own = {
         each.attr
         for each in ast.walk(node)
@@ -81,8 +81,8 @@ def _names(node: ast.AST) -> set[str]:
         and isinstance(each.value, ast.Name)
         and each.value.id == "self"
     }
-    local = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} - {"self"}
-    return own | local
+    local = {f"local {each.id}" for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return own | (local - {"local self"})
 
 
 def is_order_free(machine: type[Machine], first: list[ast.stmt], then: list[ast.stmt]) -> bool:
