@@ -83,13 +83,13 @@ versions: ## start jobs on every version of Spark and Python that there is (half
 	@$(PYTHON) -m tests.versions.environments
 
 soak: $(STAMP) ## the long run: at least 200 kills
-	@$(RUN) -m epochgate soak
+	@$(RUN) -m tests.soak.run
 
 nemesis: $(STAMP) $(CLASSES) netfilter ## strike the hosts of a cluster, and judge what its jobs did (needs root)
 	@$(RUN) -m pytest -m nemesis --timeout 600 tests/nemesis --seed $(SEED) --minutes $(MINUTES) $(if $(WRITE),--write)
 
 fuzz: $(STAMP) ## explore failures and late messages with Hypothesis for longer than the tests do
-	@$(RUN) -m epochgate fuzz
+	@$(RUN) -m tests.stateful.session
 
 draw: $(STAMP) ## draw the machines again under diagrams/generated
 	@$(RUN) -m epochgate draw

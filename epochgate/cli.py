@@ -31,7 +31,6 @@ COMMANDS = (
     "commits",
     "savepoint",
     "control",
-    "soak",
     "bench",
     "draw",
     "check",

@@ -6,7 +6,7 @@ that a call which takes long is named, with its stack, while it still runs. Leav
 follows.
 
 Runs where Spark asks for a batch or runs one, where a control is updated, in commands, and where a
-job is ended beside its queue's thread; on that thread jobs wait by `shell.patience`.
+job is ended beside its queue's thread; on that thread jobs wait by `shell.blocking_work`.
 """
 
 from __future__ import annotations

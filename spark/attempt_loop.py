@@ -19,11 +19,14 @@ from typing import Any, Final, NoReturn, Protocol
 from epochgate.errors import EpochgateError
 from epochgate.fsm import Journal, System
 from epochgate.runtime.api.operator import FatalTaskError, Program, Work, metrics_of
-from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
+from epochgate.runtime.api.plain_values import (
+    ValueNotPlain,
+    insist_on_plain,
+    insist_on_plain_events,
+)
 from epochgate.runtime.api.raised import in_words
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
-from epochgate.runtime.shell.handing_over import insist_on_plain_events
 from epochgate.runtime.shell.worker import Worker
 from epochgate.spark.operator_watch import OPERATOR_WARN_S, OperatorWatch
 from epochgate.spark.wire import ChannelClosed, MessageNotPlain, MessageTooLarge, TaskChannel

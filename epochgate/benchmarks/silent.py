@@ -23,8 +23,8 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.api.transport import Message
-from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.store import CheckpointShelf, CheckpointStore, InMemoryCheckpointStore
+from epochgate.runtime.testing.simulated_work import SimulatedWork
 
 JOB_ID = "bench"
 RESTART_DELAY_S = 1.0

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epochgate.benchmarks.object_server import BUCKET, ServerMissing, seaweedfs
+from epochgate.benchmarks.postgres_server import PostgresMissing, PostgresServer
 from epochgate.environment import set_in_environment
 from epochgate.runtime.api.sink import Sink
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.objects.client import open_url
-from epochgate.soaking.object_server import BUCKET, ServerMissing, seaweedfs
-from epochgate.soaking.postgres_server import PostgresMissing, PostgresServer
 from epochgate.spark.parquet_sink.committable import (
     Committable,
     footer_crc32,

@@ -165,7 +165,6 @@ def summary(checkpoint: CompletedCheckpoint) -> dict[str, Any]:
         "run_id": checkpoint.run_id,
         "created_at": checkpoint.created_at,
         "parallelism": checkpoint.parallelism,
-        "finished": checkpoint.finished,
         "coordinator_bytes": {
             operator: None if state is None else len(state)
             for operator, state in checkpoint.coordinators.items()
@@ -260,8 +259,6 @@ def told(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     yield f"checkpoint {checkpoint.checkpoint_id} of job {checkpoint.job_id}"
     taken = clock(checkpoint.created_at, time.time())
     yield f"taken {taken} by run {checkpoint.run_id}, {checkpoint.parallelism} subtasks"
-    if checkpoint.finished:
-        yield f"finished: subtasks {', '.join(map(str, checkpoint.finished))}"
     yield ""
     rows = [("operator", "coordinator", "subtasks", "smallest", "largest", "in all")]
     for operator in sorted({*one["coordinator_bytes"], *one["operator_bytes"]}):

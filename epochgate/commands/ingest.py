@@ -208,7 +208,7 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
         help="kill (-9) this many of the job's own workers and executors while it runs",
     )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
-    # For `epochgate soak`: stopped workers among the kills, saves and commits that hang for up to
+    # For `make soak`: stopped workers among the kills, saves and commits that hang for up to
     # so long, and a record of them.
     add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
     add("--chaos-hangs", type=float, metavar="SECONDS", help=argparse.SUPPRESS)

@@ -8,7 +8,6 @@ from epochgate.runtime.testing.certification import (
 )
 from epochgate.runtime.testing.faulty_filesystem import FaultyFileSystem as FaultyFileSystem
 from epochgate.runtime.testing.faulty_transport import FaultyTransport as FaultyTransport
-from epochgate.runtime.testing.fuzzing.job import FuzzedJob as FuzzedJob
 from epochgate.runtime.testing.in_process import InProcessTransport as InProcessTransport
 from epochgate.runtime.testing.playing.stage import play as play
 from epochgate.runtime.testing.scripted import (

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Array, Int, Row, Trigger, machines
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger, machines
 from epochgate.fsm.closed import (
     ClosedSystem,
     Environment,
@@ -99,9 +99,10 @@ class Log(Environment):
             if self.newest < version:
                 self.newest = version
 
-    def remove(self, version: int) -> None:
+    def remove(self, updater: int, version: int) -> None:
+        """Those up to this version that the process has listed."""
         for v in range(self.system.slots):
-            if v <= version:
+            if v <= version and self.system.client[updater].has_listed[v]:
                 self.author[v] = 0
                 self.holds[v] = NEITHER
 
@@ -128,6 +129,8 @@ class Client(Connection):
     """What the version is to hold."""
     late_update: int = Int("updates")
     late_value: int = Int(BOTH)
+    has_listed: list[bool] = Array(Bool(), "slots")
+    """The versions that were there when the update was confirmed, and may be removed behind it."""
 
     begin: Trigger
     object_to: Trigger
@@ -172,9 +175,11 @@ class Client(Connection):
         if self.asked == WRITE:
             self.tell_written()
         if self.asked == CONFIRM:
+            for v in range(self.system.slots):
+                self.has_listed[v] = self.entries.author[v] > 0
             self.served.confirmed(self.behind())
         if self.asked == FORGET:
-            self.entries.remove(self.version)
+            self.entries.remove(self.updater, self.version)
             self.served.forgotten()
         self.end()
 
@@ -231,6 +236,8 @@ class Client(Connection):
         self.value = NEITHER
         self.update = 0
         self.before = 0
+        for v in range(self.system.slots):
+            self.has_listed[v] = False
 
     # port `log` of the machine
 

@@ -7,11 +7,14 @@ carry and their receiver accepts. Any thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.operator import FatalTaskError
+
+if TYPE_CHECKING:
+    from epochgate.runtime.api.transport import Message
 
 DEPTH_MAX: Final = 100
 PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, bytes, list, tuple, dict})
@@ -93,3 +96,15 @@ def insist_on_plain(what: str, value: Any) -> None:
             f"and lists, tuples and dicts of these (with str or bytes as keys) can travel; send "
             f"what it consists of, or pack it into bytes"
         )
+
+
+def insist_on_plain_events(messages: Iterable[Message], coordinators: Sequence[str]) -> None:
+    """Raise ValueNotPlain, which names the operator, for an event of user code that is not plain;
+    `coordinators` are the operator ids in the job's order.
+    """
+    for tag, *arguments in messages:
+        if tag in ("event", "registered_event"):
+            operator_id = coordinators[arguments[0]]
+            insist_on_plain(
+                f"an event of operator {operator_id!r} to its coordinator", arguments[-1]
+            )

@@ -1,9 +1,7 @@
 """Where coordinators' coroutines run: one asyncio loop for a job, beside the queue's thread.
 
-Decides nothing: what a coroutine comes to is posted to the queue. `LoopThread` is production's, a
-thread "epochgate-asyncio" that starts with the first coroutine. `SimulatedLoop` runs no thread and
-waits for nothing: its time is the simulated clock's, and it moves only when a scheduler lets the
-piece of blocking work run that it submits whenever something is ready.
+Decides nothing: what a coroutine comes to is posted to the queue. The thread "epochgate-asyncio"
+starts with the first coroutine.
 """
 
 from __future__ import annotations
@@ -13,14 +11,11 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from contextvars import Context
-from typing import Any, Final, Protocol, TypeVarTuple
+from typing import Any, Final, Protocol
 
-from epochgate.fsm import EventQueue, Timer
 from epochgate.runtime.api.coordinator import RunningCoroutine
 from epochgate.runtime.api.raised import let_pass
 
-Arguments = TypeVarTuple("Arguments")
 Then = Callable[[Any, BaseException | None], None]
 CLOSE_PATIENCE_S: Final = 5.0
 _log = logging.getLogger(__name__)
@@ -54,7 +49,7 @@ class LoopThread:
                 target=self._loop.run_forever, name="epochgate-asyncio", daemon=True
             )
             self._thread.start()
-        task = _Submitted(self._loop, coroutine, self._post, then)
+        task = Submitted(self._loop, coroutine, self._post, then)
         self._loop.call_soon_threadsafe(task.start)
         return task
 
@@ -77,113 +72,7 @@ class LoopThread:
         self._loop = self._thread = None
 
 
-class SimulatedLoop(asyncio.BaseEventLoop):
-    """A loop without selector and thread, for coroutines that await each other, sleep or time out.
-
-    What needs the operating system (sockets, processes) is not there; use `run_async` or a fake.
-    """
-
-    def __init__(self, queue: EventQueue, submit: Callable[[Callable[[], Any]], None]) -> None:
-        super().__init__()
-        self._selector = _NoSelector()
-        self._queue, self._submit_work = queue, submit
-        self._is_due = False
-        self._timers: dict[int, Timer] = {}
-
-    def submit(self, coroutine: Coroutine[Any, Any, Any], then: Then) -> RunningCoroutine:
-        """Start the coroutine in the next piece of work."""
-        task = _Submitted(self, coroutine, self._queue.post, then)
-        self.call_soon(task.start)
-        return task
-
-    def time(self) -> float:
-        """Seconds by the simulated clock."""
-        return self._queue.clock.now_s()
-
-    def call_soon(
-        self,
-        callback: Callable[[*Arguments], object],
-        *args: *Arguments,
-        context: Context | None = None,
-    ) -> asyncio.Handle:
-        """Let a piece of work come that runs it."""
-        handle = super().call_soon(callback, *args, context=context)
-        self._move()
-        return handle
-
-    def call_soon_threadsafe(
-        self,
-        callback: Callable[[*Arguments], object],
-        *args: *Arguments,
-        context: Context | None = None,
-    ) -> asyncio.Handle:
-        """Do the same: there is one thread."""
-        return self.call_soon(callback, *args, context=context)
-
-    def call_at(
-        self,
-        when: float,
-        callback: Callable[[*Arguments], object],
-        *args: *Arguments,
-        context: Context | None = None,
-    ) -> asyncio.TimerHandle:
-        """Wake up by a timer of the queue."""
-        handle = super().call_at(when, callback, *args, context=context)
-        delay_s = max(0.0, when - self.time())
-        self._timers[id(handle)] = self._queue.post_later(delay_s, self._timer_due, id(handle))
-        return handle
-
-    def _timer_due(self, handle: int) -> None:
-        self._timers.pop(handle, None)
-        self._move()
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        if (timer := self._timers.pop(id(handle), None)) is not None:
-            timer.cancel()
-        super()._timer_handle_cancelled(handle)  # type: ignore[misc]  # asyncio's own hook
-
-    def _move(self) -> None:
-        if not self._is_due:
-            self._is_due = True
-            self._submit_work(self._run_ready)
-
-    def _run_ready(self) -> None:
-        """Let every callback run that is ready now; what they make ready is the next piece."""
-        self._is_due = False
-        super().call_soon(self.stop)
-        self.run_forever()
-
-    def _process_events(self, events: list[Any]) -> None:
-        """Without a selector there are none."""
-
-    def close(self) -> None:
-        """Cancel what runs."""
-        if self.is_closed():
-            return
-        self._submit_work = lambda work: None
-        for _ in range(_CLOSING_ROUNDS):
-            for task in asyncio.all_tasks(self):
-                task.cancel()
-            self._run_ready()
-        super().close()
-
-    def __del__(self) -> None:
-        """Close without the usual warning: a simulated job may be dropped as it stands."""
-        super().close()
-
-
-_CLOSING_ROUNDS: Final = 4
-"""One to start what was submitted, one to cancel it, two for what it does about that."""
-
-
-class _NoSelector:
-    """There is nothing to select from."""
-
-    def select(self, timeout: float | None) -> list[Any]:
-        return []
-
-
-class _Submitted:
+class Submitted:
     """A coroutine on its way through a loop; everything but `cancel` on the loop's thread."""
 
     def __init__(

@@ -20,9 +20,8 @@ from epochgate.models.batch_snapshot import BatchSnapshots as BatchSystem
 from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
 from epochgate.runtime.api.raised import let_pass, quoted
 from epochgate.runtime.api.send_future import SendFuture
-from epochgate.runtime.api.snapshot_future import SnapshotFuture
 from epochgate.runtime.shell.client_requests import insist_on_operator
-from epochgate.runtime.shell.futures import reject, resolve
+from epochgate.runtime.shell.futures import SnapshotFuture, reject, resolve
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster

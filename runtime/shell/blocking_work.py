@@ -1,23 +1,28 @@
-"""Where blocking work runs: storing, committing, and what coordinators hand over. Its results
-return to the queue.
+"""Where blocking work runs: storing, committing, and what coordinators hand over; and how long the
+shell waits for it.
+
+Results return to the queue. Decides nothing: `Wait` warns while work lasts, and fires a trigger
+once the limit of an option has passed; the row of that trigger says what follows.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochgate.errors import EpochgateError
-from epochgate.fsm import EventQueue
+from epochgate.fsm import EventQueue, Timer
 from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.limited import stack_of
-from epochgate.runtime.shell.asyncio_loop import CoroutineRunner, LoopThread, SimulatedLoop
+from epochgate.runtime.shell.asyncio_loop import CoroutineRunner, LoopThread
+
+if TYPE_CHECKING:
+    from epochgate.runtime.shell.job_master import JobMaster
 
 Then = Callable[[Any, BaseException | None], None]
 Post = Callable[..., None]
@@ -176,69 +181,109 @@ class Lane:
             work()
 
 
-class SimulatedWork:
-    """Work that runs when a scheduler says so, which makes every moment of its ending reachable:
-    the lanes do not wait for each other, as on threads.
+def in_lane(
+    master: JobMaster,
+    lane: str,
+    work: Callable[[], Any],
+    done: Callable[..., None],
+    *of: Any,
+    what: str,
+    option: str | None = None,
+    expired: Callable[..., object] | None = None,
+) -> None:
+    """Run work in a lane of a job, and call `done` in its turn, with `of`, the result and the
+    error; a `Wait` watches it meanwhile. Queue thread only.
+    """
+    wait = Wait(master, lane, what, option, expired, *of)
+
+    def then(result: Any, error: BaseException | None) -> None:
+        wait.end()
+        done(*of, result, error)
+
+    master.blocking.submit(lane, work, then)
+
+
+class Wait(Timer):
+    """The wait for one piece of work of a lane, and its own timer; `expired` is called with `of`
+    and the reason once `option` seconds have passed, and `what` is the work in words, with places
+    for `of`. Without an option it warns alone.
     """
 
-    def __init__(self, post: Post) -> None:
-        self._post = post
-        self.waiting: deque[tuple[str, Callable[[], Any], Then]] = deque()
-        self.hanging: set[str] = set()
-        """Lanes of which nothing runs unless it is asked for: a store or sink without answer."""
-        self._loop: SimulatedLoop | None = None
+    __slots__ = (
+        *("_expired", "_is_over", "_master", "_of", "_option", "_since_s", "_warn_s", "_what"),
+        "lane",
+    )
+    arguments = ()
 
-    def submit(self, lane: str, work: Callable[[], Any], then: Then) -> None:
-        self.waiting.append((lane, work, then))
+    def __init__(
+        self,
+        master: JobMaster,
+        lane: str,
+        what: str,
+        option: str | None,
+        expired: Callable[..., object] | None,
+        *of: Any,
+    ) -> None:
+        self._master, self.lane = master, lane
+        self._what, self._option, self._expired, self._of = what, option, expired, of
+        configuration, queue = master.configuration, master.queue
+        limit_s = math.inf if option is None else getattr(configuration, option)
+        self._warn_s = warn_s = configuration.work_warn_s or math.inf
+        self._since_s = since_s = queue.now_s
+        # As `_set` does; each checkpoint waits twice, and pays for a call.
+        self.due_s = since_s + (warn_s if warn_s < limit_s else limit_s)
+        self.is_cancelled = self._is_over = False
+        if self.due_s < math.inf:
+            queue.set_timer(self)
 
-    def run(self, lane: str, work: Callable[[], None], timeout_s: float) -> None:
-        if lane in self.hanging:
-            raise WorkHangs(f"what runs in {lane!r} has not ended within {timeout_s:g} s")
-        work()
+    def end(self) -> None:
+        """The answer has come, or is waited for no longer."""
+        self._is_over = True
+        self._master.queue.withdraw(self)
 
-    def place(self, lane: str) -> str:
-        return ""
-
-    def open_loop(self, queue: EventQueue) -> CoroutineRunner:
-        self._loop = SimulatedLoop(
-            queue, lambda work: self.submit("coroutines", work, lambda result, error: None)
+    def expire(self) -> None:
+        """The limit has passed: fire the trigger that says so."""
+        self.end()
+        assert self._expired is not None, "what has an option has a limit"
+        self._expired(
+            *self._of,
+            f"{self._in_words()} has not ended within {self._limit_s():g} s; {self._option} is the "
+            f"limit{self._place()}",
         )
-        return self._loop
 
-    def lanes(self) -> list[str]:
-        """The lanes in which work waits, the one with the oldest first."""
-        return list(dict.fromkeys(lane for lane, *_ in self.waiting))
+    def _in_words(self) -> str:
+        return self._what.format(*self._of)
 
-    def run_next(self, lane: str | None = None) -> bool:
-        """Run the oldest piece of work of a lane, or of all that do not hang, and post its outcome;
-        False when none waits.
-        """
-        for position, (waiting, work, then) in enumerate(self.waiting):
-            if waiting == lane or (lane is None and waiting not in self.hanging):
-                del self.waiting[position]
-                outcome = Outcome(work)
-                self._post(then, outcome.result, outcome.error)
-                return True
-        return False
+    def _limit_s(self) -> float:
+        if self._option is None:
+            return math.inf
+        limit_s: float = getattr(self._master.configuration, self._option)
+        return limit_s
 
-    def take(self, lane: str) -> Callable[[], None]:
-        """Take out the oldest piece of work of a lane, which hangs; call what is returned to let it
-        run, and answer, after all. ValueError if none waits.
-        """
-        for position, (waiting, work, then) in enumerate(self.waiting):
-            if waiting == lane:
-                del self.waiting[position]
-                return partial(self._run, work, then)
-        raise ValueError(f"no work waits in {lane!r}")
+    def _place(self) -> str:
+        """Where the lane is, for the end of a sentence."""
+        place = self._master.blocking.place(self.lane)
+        return f". It is at:\n{place}".rstrip() if place else ""
 
-    def _run(self, work: Callable[[], Any], then: Then) -> None:
-        outcome = Outcome(work)
-        self._post(then, outcome.result, outcome.error)
+    def _set(self) -> None:
+        self.due_s = self._since_s + min(self._warn_s, self._limit_s())
+        self.is_cancelled = False
+        if self.due_s < math.inf:
+            self._master.queue.set_timer(self)
 
-    def close_by(self, seconds: float) -> None:
-        """Nothing waits here."""
-
-    def close(self) -> None:
-        self.waiting.clear()
-        if self._loop is not None:
-            self._loop.close()
+    def trigger(self) -> None:
+        """Warn, or fire the trigger if the limit has passed."""
+        if self._is_over:
+            return
+        waited_s = self._master.queue.now_s - self._since_s
+        if waited_s >= self._limit_s():
+            self.expire()
+            return
+        if waited_s >= self._warn_s:
+            ends = f"after {self._limit_s():g} s ({self._option}) it is waited for no longer"
+            self._master.warn(
+                f"{self._in_words()} has been under way for {waited_s:.3g} s; "
+                f"{'it has no limit' if self._option is None else ends}{self._place()}"
+            )
+            self._warn_s *= 2
+        self._set()

@@ -20,9 +20,9 @@ from epochgate.runtime.api.job_events import CheckpointEnded, Outcome
 from epochgate.runtime.api.raised import described, in_words, let_pass
 from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, with_version
+from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
-from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import (
     CheckpointNotStorable,
     CheckpointOutcomeUnknown,
@@ -241,18 +241,15 @@ class Checkpoints:
             begun_from=self._begun_from,
         )
         self._saving = whole
-        wait = Wait(
+        in_lane(
             self._master,
             STORE_LANE,
-            "the save of checkpoint {}",
-            "store_timeout_s",
-            self._save_expired,
-            checkpoint,
-        )
-        self._master.blocking.submit(
-            STORE_LANE,
             lambda: self._check_and_save(whole),
-            lambda answer, error: self._saved(checkpoint, wait, answer, error),
+            self._saved,
+            checkpoint,
+            what="the save of checkpoint {}",
+            option="store_timeout_s",
+            expired=self._save_expired,
         )
 
     def _save_expired(self, checkpoint: int, reason: str) -> None:
@@ -282,10 +279,7 @@ class Checkpoints:
         assert whole.files is not None, "it was made with none to name"
         whole.files[:] = sorted(named)
 
-    def _saved(
-        self, checkpoint: int, wait: Wait, answer: Answer | None, error: BaseException | None
-    ) -> None:
-        wait.end()
+    def _saved(self, checkpoint: int, answer: Answer | None, error: BaseException | None) -> None:
         if answer is None:
             said = "" if error is None else f": {in_words(error)}"
             unknown = f"it is unknown whether checkpoint {checkpoint} is stored{said}"

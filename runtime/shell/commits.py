@@ -21,7 +21,7 @@ from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.sinks_of_one_job import newest_by_label
 from epochgate.runtime.api.way_on import give_up_command
-from epochgate.runtime.shell.patience import Wait
+from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import committed_of, debts_of
 
@@ -163,26 +163,22 @@ class Commits:
         else:
             self._submit(checkpoint, tries, batch)
 
-    def forgone(self, checkpoint: int) -> None:
-        self.release(checkpoint)
+    forgone = release
 
     def settled(self, checkpoint: int) -> None:
         self._master.report.committed_upto = checkpoint
 
     def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:
         attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.now_s, [])
-        wait = Wait(
+        in_lane(
             self._master,
             LANE,
-            "the commit of checkpoints {0.numbers}",
-            "commit_timeout_s",
-            self._expired,
-            attempt,
-        )
-        self._master.blocking.submit(
-            LANE,
             lambda: self._commit_all(attempt),
-            lambda result, error: self._done(attempt, wait, result, error),
+            self._done,
+            attempt,
+            what="the commit of checkpoints {0.numbers}",
+            option="commit_timeout_s",
+            expired=self._expired,
         )
 
     def _expired(self, attempt: CommitAttempt, reason: str) -> None:
@@ -204,14 +200,7 @@ class Commits:
             _log.exception("the committer's metrics could not be read")
             return Done({}, before, newest)
 
-    def _done(
-        self,
-        attempt: CommitAttempt,
-        wait: Wait,
-        done: Done | None,
-        error: BaseException | None,
-    ) -> None:
-        wait.end()
+    def _done(self, attempt: CommitAttempt, done: Done | None, error: BaseException | None) -> None:
         machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
             figures, before, newest = done or Done({}, [], {})

@@ -18,9 +18,9 @@ from epochgate.runtime.api.plain_values import PLAIN_TYPES, insist_on_plain_type
 from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.user_code import load
+from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.shell.fenced_context import QuiescableContext
 from epochgate.runtime.shell.futures import handed_out
-from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.shell.send_window import SendWindow
 
 if TYPE_CHECKING:
@@ -153,13 +153,11 @@ class BoundContext:
         """Run `work` elsewhere and `then` in its turn."""
         where = f"coordinator-{self.operator_id}" + (f"-{lane}" if lane else "")
         what = f"what coordinator {self.operator_id!r} has handed to run_async"
-        wait = Wait(self._master, where, "{}", None, None, what)
 
-        def done(result: Any, error: BaseException | None) -> None:
-            wait.end()
-            self._guarded(then, (result, error))
+        def done(_: str, *came: Any) -> None:
+            self._guarded(then, came)
 
-        self._master.blocking.submit(where, work, done)
+        in_lane(self._master, where, work, done, what, what="{}")
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any], then: Then) -> RunningCoroutine:
         """Run `coroutine` on the job's event loop and `then` in its turn."""

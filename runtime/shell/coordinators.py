@@ -26,7 +26,6 @@ from epochgate.runtime.api.raised import in_words, let_pass, quoted
 from epochgate.runtime.api.receipts import Receipt, RegisteredEvent
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.send_future import EventLost, SendFuture
-from epochgate.runtime.api.snapshot_future import SnapshotFuture
 from epochgate.runtime.api.state_versions import upgraded
 from epochgate.runtime.shell.asyncio_loop import CoroutineRunner
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshotRefused, BatchSnapshotRequest
@@ -38,7 +37,7 @@ from epochgate.runtime.shell.client_requests import (
 )
 from epochgate.runtime.shell.coordinator_context import BoundGateway, HeldContext
 from epochgate.runtime.shell.fenced_context import QuiescableContext
-from epochgate.runtime.shell.futures import reject
+from epochgate.runtime.shell.futures import SnapshotFuture, reject
 from epochgate.runtime.shell.watchdog import CallWatch
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from epochgate.runtime.api.committer import Committables
 from epochgate.runtime.api.raised import described
 from epochgate.runtime.api.reports import shortened
-from epochgate.runtime.shell.patience import Wait
+from epochgate.runtime.shell.blocking_work import in_lane
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -31,6 +31,7 @@ class PostCommits:
 
     def __init__(self, master: JobMaster, after_commit: AfterCommit | None) -> None:
         self._master, self._after_commit = master, after_commit
+        self.release = master.commits.release
         master.job.bind("post_commit", "worker", self)
 
     # port `worker`
@@ -54,30 +55,23 @@ class PostCommits:
             f"the next commit or the next start: {shortened(reason)}"
         )
 
-    def release(self, checkpoint: int) -> None:
-        self._master.commits.release(checkpoint)
-
     def _submit(self, checkpoint: int, tries: int) -> None:
         after_commit = self._after_commit
         assert after_commit is not None, "a job without work after its commits has no debts"
         committables = self._master.commits.committables_of(checkpoint)
-        wait = Wait(
+        in_lane(
             self._master,
             LANE,
-            "the work after the commit of checkpoint {}",
-            "commit_timeout_s",
-            self._master.job.post_commit.expire,
+            lambda: after_commit(checkpoint, committables),
+            self._done,
             checkpoint,
             tries,
+            what="the work after the commit of checkpoint {}",
+            option="commit_timeout_s",
+            expired=self._master.job.post_commit.expire,
         )
 
-        def done(_: Any, error: BaseException | None) -> None:
-            wait.end()
-            self._done(checkpoint, tries, error)
-
-        self._master.blocking.submit(LANE, lambda: after_commit(checkpoint, committables), done)
-
-    def _done(self, checkpoint: int, tries: int, error: BaseException | None) -> None:
+    def _done(self, checkpoint: int, tries: int, _: Any, error: BaseException | None) -> None:
         machine = self._master.job.post_commit
         if error is None:
             machine.done(checkpoint, tries)

@@ -17,10 +17,10 @@ from epochgate.runtime.api.job_events import SavepointWritten
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.savepoints import Savepoint, default_place, write_savepoint
 from epochgate.runtime.savepoints.errors import SavepointFailed
+from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.shell.checkpoints import STORE_LANE
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
-from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.store import CompletedCheckpoint
 
 if TYPE_CHECKING:
@@ -63,19 +63,16 @@ class Savepoints:
             reject(wanted, error or JobOver("there is no checkpoint to write"))
             return
         where = place or default_place(self._master.store.path, latest.checkpoint_id)
-        wait = Wait(
+        in_lane(
             self._master,
             STORE_LANE,
-            "the write of savepoint {}",
-            "store_timeout_s",
-            self._expired,
+            lambda: self._write(where, latest, wanted),
+            self._written,
             where,
             wanted,
-        )
-        self._master.blocking.submit(
-            STORE_LANE,
-            lambda: self._write(where, latest, wanted),
-            partial(self._written, wanted, wait),
+            what="the write of savepoint {}",
+            option="store_timeout_s",
+            expired=self._expired,
         )
 
     def _expired(self, place: str, wanted: Future[Savepoint], reason: str) -> None:
@@ -97,12 +94,11 @@ class Savepoints:
 
     def _written(
         self,
+        _: str,
         wanted: Future[Savepoint],
-        wait: Wait,
         savepoint: Savepoint | None,
         error: BaseException | None,
     ) -> None:
-        wait.end()
         self._open.pop(id(wanted), None)
         if savepoint is None:
             self._master.warn(shortened(error))

@@ -7,9 +7,11 @@ and calls `work` in between. It runs on the task's only thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NoReturn
+
+import msgpack
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import Clock, Handles, Journal, System, drive
@@ -17,18 +19,19 @@ from epochgate.models.task import TaskSystem
 from epochgate.runtime.api.dropped_state import insist_on_operators
 from epochgate.runtime.api.operator import (
     FatalTaskError,
+    Operator,
     OperatorContext,
     Program,
     Work,
     operators_of,
 )
+from epochgate.runtime.api.plain_values import insist_on_plain
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture, Together
-from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
+from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded, with_version
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.closing import close_all
-from epochgate.runtime.shell.handing_over import committables_of, states_of
 from epochgate.runtime.shell.wake_up import WakeUp
 
 DRIVER_TAGS = ("restore", "event", "barrier", "complete", "aborted", "finish")
@@ -219,8 +222,8 @@ class Worker:
         )
 
     def snapshot(self, checkpoint: int, is_final: bool) -> None:
-        committables = committables_of(self._operators, checkpoint)
-        states = states_of(self._operators, checkpoint)
+        committables = _committables_of(self._operators, checkpoint)
+        states = _states_of(self._operators, checkpoint)
         self.send(["acknowledge", checkpoint, is_final, states, committables])
 
     def complete(self, checkpoint: int) -> None:
@@ -254,3 +257,48 @@ class Worker:
 
 def _refuse(operator_id: str, event: Any) -> NoReturn:
     raise FatalTaskError(f"operator {operator_id!r} has no coordinator to send {event!r} to")
+
+
+def _committables_of(operators: Mapping[str, Operator], checkpoint_id: int) -> list[Any]:
+    """What all of them hand over to be committed. Raises ValueNotPlain, which names the row, and
+    FatalTaskError for what is no list.
+    """
+    found: list[Any] = []
+    for operator_id, operator in operators.items():
+        rows: Any = operator.prepare_commit(checkpoint_id)
+        if not isinstance(rows, Iterable):
+            raise FatalTaskError(
+                f"prepare_commit of operator {operator_id!r} returned {rows!r}, and must return a "
+                "list of plain values, an empty one for nothing"
+                + ("; is a `return` missing?" if rows is None else "")
+            )
+        rows = list(rows)
+        _insist_on_plain_rows(operator_id, rows)
+        found += rows
+    return found
+
+
+def _insist_on_plain_rows(operator_id: str, rows: list[Any]) -> None:
+    try:
+        msgpack.packb(rows)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        for number, row in enumerate(rows):
+            insist_on_plain(f"row {number} of prepare_commit of operator {operator_id!r}", row)
+        raise
+
+
+def _states_of(operators: Mapping[str, Operator], checkpoint_id: int) -> dict[str, Versioned]:
+    """The snapshots by operator id, with their versions. Raises FatalTaskError for one that is no
+    bytes.
+    """
+    states = {}
+    for operator_id, operator in operators.items():
+        state: Any = operator.snapshot(checkpoint_id)
+        if not isinstance(state, bytes | bytearray):
+            raise FatalTaskError(
+                f"snapshot of operator {operator_id!r} returned {state!r}, a "
+                f"{type(state).__name__}, and must return bytes: pack it with msgpack or json, or "
+                'return b"" for no state'
+            )
+        states[operator_id] = with_version(operator.state_version, bytes(state))
+    return states

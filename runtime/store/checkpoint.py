@@ -64,7 +64,6 @@ class CompletedCheckpoint:
     subtasks: subtask -> operator id -> state.
     committables: subtask -> what it handed over for this checkpoint, as plain values.
     uncommitted: earlier checkpoint id -> committables of it that are not known to be committed.
-    finished: subtasks that had finished for good, ascending.
     parallelism: number of subtasks; subtasks are numbered from 0.
     properties: name -> plain value, for whatever else has to survive.
     versions: subtask -> operator id -> version of its state; coordinator_versions: operator id ->
@@ -85,7 +84,6 @@ class CompletedCheckpoint:
     subtasks: dict[int, dict[str, bytes]] = field(default_factory=dict)
     committables: dict[int, list[Any]] = field(default_factory=dict)
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
-    finished: list[int] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)
     versions: dict[int, dict[str, int]] = field(default_factory=dict)
     coordinator_versions: dict[str, int] = field(default_factory=dict)
@@ -170,7 +168,6 @@ def _problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
     yield from _coordinator_problems(checkpoint)
     yield from _subtask_problems(checkpoint)
     yield from _committable_problems(checkpoint)
-    yield from _finished_problems(checkpoint)
     yield from _history_problems(checkpoint)
     if type(checkpoint.properties) is not dict or not all(map(_is_text, checkpoint.properties)):
         yield "properties is not a dict from str"
@@ -223,18 +220,6 @@ def _committable_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
                 yield f"{name}[{key}] is a {type(values).__name__}, expected a list"
             else:
                 yield from _plain_problems(values, f"{name}[{key}]", 0)
-
-
-def _finished_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
-    if type(checkpoint.finished) is not list:
-        yield f"finished is a {type(checkpoint.finished).__name__}, expected a list"
-        return
-    previous = -1
-    for subtask in checkpoint.finished:
-        if type(subtask) is not int or not previous < subtask < checkpoint.parallelism:
-            yield f"finished: {subtask!r} after {previous}, expected ascending subtasks"
-            return
-        previous = subtask
 
 
 def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:

@@ -47,6 +47,8 @@ MAGIC = b"\x89EPGCHK\n"
 _HEADER = struct.Struct(">8sIQ")
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 _FIELDS = frozenset(field.name for field in fields(CompletedCheckpoint))
+_NEVER_SET = "finished"
+"""A field of both versions that jobs left empty: written for earlier readers, and not looked at."""
 _SINCE_VERSION_2: dict[str, Any] = {
     "versions": {},
     "coordinator_versions": {},
@@ -88,7 +90,7 @@ def encode_checkpoint(checkpoint: CompletedCheckpoint, keep: Keep | None = None)
             },
             "committables": _ascending(checkpoint.committables),
             "uncommitted": _ascending(checkpoint.uncommitted),
-            "finished": checkpoint.finished,
+            _NEVER_SET: [],
             "properties": checkpoint.properties,
             "versions": {
                 subtask: _ascending(versions)
@@ -268,9 +270,9 @@ def unseal(data: bytes, source: str) -> tuple[int, bytes]:
 
 
 def _checkpoint_of(values: Any, source: str) -> CompletedCheckpoint:
-    if type(values) is not dict or set(values) != _FIELDS:
+    if type(values) is not dict or set(values) - {_NEVER_SET} != _FIELDS:
         raise CheckpointDamaged(source, "its content does not have the fields of a checkpoint")
-    checkpoint = CompletedCheckpoint(**values)
+    checkpoint = CompletedCheckpoint(**{name: values[name] for name in _FIELDS})
     problem = problem_of(checkpoint)
     if problem is not None:
         raise CheckpointDamaged(source, problem)
@@ -278,7 +280,7 @@ def _checkpoint_of(values: Any, source: str) -> CompletedCheckpoint:
 
 
 def _checkpoint_of_version_1(values: Any, source: str) -> CompletedCheckpoint:
-    if type(values) is not dict or set(values) != _FIELDS - set(_SINCE_VERSION_2):
+    if type(values) is not dict or set(values) - {_NEVER_SET} != _FIELDS - set(_SINCE_VERSION_2):
         raise CheckpointDamaged(source, "its content does not have the fields of a checkpoint")
     return _checkpoint_of({**values, **_SINCE_VERSION_2}, source)
 

@@ -27,10 +27,9 @@ from epochgate.runtime.api.packing import (
     unpacked,
     why_unsent,
 )
-from epochgate.runtime.api.plain_values import ValueNotPlain
+from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain_events
 from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.transport import Message, TaskInbox, Transport
-from epochgate.runtime.shell.handing_over import insist_on_plain_events
 from epochgate.runtime.shell.worker import Worker
 from epochgate.runtime.tracing.file_journal import Tracing
 

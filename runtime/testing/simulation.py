@@ -29,13 +29,13 @@ from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.api.sink import SinkStart
-from epochgate.runtime.shell.blocking_work import SimulatedWork
+from epochgate.runtime.shell.blocking_work import Wait
 from epochgate.runtime.shell.job_master import JobMaster
-from epochgate.runtime.shell.patience import Wait
 from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.runtime.testing.faulty_transport import Fault, FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport, Step
+from epochgate.runtime.testing.simulated_work import SimulatedWork
 from epochgate.runtime.tracing.file_journal import Tracing
 
 ROUNDS_MAX = 2000

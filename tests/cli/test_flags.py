@@ -22,6 +22,7 @@ OF_OTHERS = {
     "--conf": "spark-submit's",
     "--config": "of Flink's scripts, in a command that a benchmark runs",
     "--job-classname": "of Flink's scripts, in a command that a benchmark runs",
+    "--rounds": "of `python -m epochgate.benchmarks.flink`",
     "--subtasks": "of `python -m epochgate.benchmarks.flink`",
     "--install": "of a package manager, in a command that a benchmark runs",
     "--yes": "of a package manager, in a command that a benchmark runs",

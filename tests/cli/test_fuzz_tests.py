@@ -89,8 +89,6 @@ def test_what_is_no_test_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "is no simulated test, and holds none; decorate" in capsys.readouterr().err
     assert cli.main(["fuzz", "tests/worlds/fuzzed.py:right"]) == 2
     assert f"names a file; write the module: {MODULE}:right\n" in capsys.readouterr().err
-    assert cli.main(["fuzz", "--jobs", "2"]) == 2
-    assert "--jobs is for simulated tests of your own: name them" in capsys.readouterr().err
 
 
 def report_of(shown: str) -> list[str]:
@@ -121,3 +119,20 @@ def test_seeds_that_tasks_of_spark_share_have_the_verdicts_that_they_have_here(
     shown = capsys.readouterr().out
     assert "right: nothing found in 42 runs, " in shown
     assert "\n40 seeds in " in shown
+
+
+@pytest.mark.parametrize("minutes", ["0", "-3", "soon"])
+def test_minutes_must_be_a_number_above_zero(
+    minutes: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["fuzz", "--minutes", minutes]) == 2
+    assert "is not a number of minutes above 0" in capsys.readouterr().err
+
+
+@pytest.mark.programs
+def test_without_a_module_epochgate_itself_is_fuzzed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fuzz"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("profile dev, seeds from 0: events, records\n")
+    assert re.search(r"^events: nothing found in 25\d runs, ", shown, re.M)
+    assert re.search(r"^records: nothing found in 25\d runs, ", shown, re.M)

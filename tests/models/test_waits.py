@@ -260,15 +260,21 @@ def test_work_that_goes_to_a_lane_is_waited_for() -> None:
     ]
 
 
+def is_watched(node: ast.Call) -> bool:
+    return ast.unparse(node.func) == "in_lane"
+
+
 def test_each_wait_names_an_option_and_what_its_end_fires_or_warns_alone() -> None:
     options = {field.name for field in fields(JobConfiguration)}
     waits = [
         node
-        for _, function in functions_that(makes_wait)
+        for _, function in functions_that(is_watched)
         for node in ast.walk(function)
-        if isinstance(node, ast.Call) and makes_wait(node)
+        if isinstance(node, ast.Call) and is_watched(node)
     ]
-    assert len(waits) >= 4
+    assert len(waits) >= 5
     for wait in waits:
-        assert len(wait.args) >= 5
-        assert ast.literal_eval(wait.args[3]) in {*options, None}
+        given = {keyword.arg: keyword.value for keyword in wait.keywords}
+        assert ("option" in given) == ("expired" in given)
+        if "option" in given:
+            assert ast.literal_eval(given["option"]) in options

@@ -80,8 +80,8 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         HANGING,
     ),
     BatchPlans: (
-        "tests/runtime/steering/test_planning.py",
-        "tests/runtime/steering/test_pruning.py",
+        "tests/runtime/source/batches/test_planning.py",
+        "tests/runtime/source/batches/test_pruning.py",
         HANGING,
     ),
     ControlUpdates: ("tests/runtime/steering/test_updating.py", HANGING),

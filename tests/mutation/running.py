@@ -39,8 +39,7 @@ from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.shell import worker
-from epochgate.runtime.testing.fuzzing import InvariantViolated
-from epochgate.runtime.testing.fuzzing.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
+from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 from epochgate.runtime.testing.playing import Diverged, ProductionStage, ScriptedJob, play, playable
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.mutation.by_name import found_by_name
@@ -51,6 +50,7 @@ from tests.mutation.seen import Seen as Seen
 from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import WritingProgram, archive
 from tests.scenarios import test_scenarios as scenarios
+from tests.stateful.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
 
 OF_NO_SCENARIO = (
     SplitAssignments,

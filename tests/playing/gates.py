@@ -141,7 +141,7 @@ def gated(process: Process, lie: Lie = the_truth, **constants: int) -> Callable[
             declared = made.MACHINES[name].PORTS[port].port
             made.bind(name, port, GatedPort(handler, (name, port), declared, process, lie))
 
-        handles.bind = bind  # type: ignore[method-assign]
+        handles.bind = bind
         return handles
 
     return make

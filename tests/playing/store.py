@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
+from epochgate.runtime.limited import CallLate
 from epochgate.runtime.steering.place import NotCreated
 from tests.playing.gates import WELL, Process
 from tests.playing.stage import Act
@@ -20,8 +20,6 @@ class Kept:
 
     def __init__(self) -> None:
         self.entries: dict[str, bytes] = {}
-        self.over = threading.Event()
-        """Set when the play ends: requests that hang are given up."""
 
     def create(self, key: str, data: bytes) -> None:
         if key in self.entries:
@@ -76,7 +74,7 @@ class Connection:
         if self._process.outcome == DENY:
             raise error
         if self._process.outcome == HANG:
-            self._kept.over.wait()
+            raise CallLate("the request does not end")
 
 
 def cut(process: Any) -> None:
@@ -120,6 +118,6 @@ STORE_ACTS: Mapping[str, Act] = {
         "nothing is being removed",
     ),
 }
-"""The steps of a client of the store. The world has `processes`, each with a `connection`, `answer`,
-`fail` and `may_fail`, and `never_denied`: questions that the store does not hear.
+"""The steps of a client of the store. The world has `processes`, each with a `connection`, `answer`
+and `fail`, `may_fail`, and `never_denied`: questions that the store does not hear.
 """

@@ -22,9 +22,9 @@ from epochgate.runtime import (
     UnknownOperator,
 )
 from epochgate.runtime.api.restart_strategies import FixedDelay
-from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.store import InMemoryCheckpointStore
 from epochgate.runtime.testing.scripted import ScriptedProvider
+from epochgate.runtime.testing.simulated_work import SimulatedWork
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.scripted import Script, simulated
 from tests.runtime.test_loop import OneTask

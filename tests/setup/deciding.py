@@ -52,11 +52,6 @@ WAYS = {
     "runtime/testing/simulation.py": Way(
         ("Job", "machines_behind"), "a simulation runs until its job is steady"
     ),
-    "runtime/testing/fuzzing/coverage.py": Way(("Job",), "the rows of the machines are counted"),
-    "runtime/testing/fuzzing/job.py": Way(
-        ("Job", "machines_behind"), "the fuzzer judges what it sees"
-    ),
-    "runtime/testing/fuzzing/stateful.py": Way(("Job",), VARIANT),
     "runtime/testing/playing/late.py": Way(
         ("__self__", "machine_behind"), "a played schedule waits until its next step can happen"
     ),

@@ -45,8 +45,6 @@ PACKAGES = (
     "runtime.observing.own_thread",
     "runtime.observing.run_summary",
     "runtime.observing.status",
-    "runtime.testing.fuzzing",
-    "runtime.testing.faulty_objects",
     "runtime.testing.in_process",
     "runtime.objects.client",
     "runtime.objects.files",

@@ -27,7 +27,7 @@ from tests.spark import scripted_spark
 from tests.spark.compaction.test_steps import Scripted
 
 TASKS = "runtime/shell/tasks.py", "self._master.checkpoints.note_barriers()"
-WORKER = "runtime/shell/worker.py", "committables = committables_of(self._operators, checkpoint)"
+WORKER = "runtime/shell/worker.py", "committables = _committables_of(self._operators, checkpoint)"
 PLACING = "spark/placing.py", "self._looked_at_s = now_s"
 COMPACTING = "spark/compaction/run.py", "self._system.compaction.start()"
 Place = tuple[str, str]

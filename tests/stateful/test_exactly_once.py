@@ -6,11 +6,11 @@ import pytest
 
 from epochgate.fsm import STAY
 from epochgate.models.job import Job
-from epochgate.runtime.testing.fuzzing import InvariantViolated
-from epochgate.runtime.testing.fuzzing.coverage import Coverage
-from epochgate.runtime.testing.fuzzing.profiles import PROFILES, explore
-from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
+from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 from tests.stateful.broken import BROKEN
+from tests.stateful.coverage import Coverage
+from tests.stateful.profiles import PROFILES, explore
+from tests.stateful.stateful import JobUnderFuzzing
 
 SESSIONS = (None, 1, 2, 3)
 

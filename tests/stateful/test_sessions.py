@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from epochgate.runtime.testing.fuzzing.coverage import Coverage
-from epochgate.runtime.testing.fuzzing.profiles import Profile, explore
-from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
+from tests.stateful.coverage import Coverage
+from tests.stateful.profiles import Profile, explore
+from tests.stateful.stateful import JobUnderFuzzing
 
 PROFILE = Profile(examples=20, steps=40)
 ELSEWHERE = (

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.soaking import object_server
-from epochgate.soaking.object_server import BUCKET, KEY, SECRET, ServerMissing, ports, serving
+from epochgate.benchmarks import object_server
+from epochgate.benchmarks.object_server import BUCKET, KEY, SECRET, ServerMissing, ports, serving
 
 __all__ = ["BUCKET", "KEY", "SECRET", "rclone", "seaweedfs"]
 

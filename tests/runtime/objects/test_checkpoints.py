@@ -20,7 +20,7 @@ from epochgate.runtime.store import (
     ObjectCheckpointStore,
 )
 from epochgate.runtime.testing.faulty_filesystem import Fault, SimulatedCrash
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Lying, Memory
 from tests.runtime.store.mediums import JOB, checkpoint_of
 

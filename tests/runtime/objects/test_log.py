@@ -18,7 +18,7 @@ from epochgate.runtime.objects.log import (
     ObjectLog,
 )
 from epochgate.runtime.testing.faulty_filesystem import Fault
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Forgetful, Lying, Memory
 
 URL = "memory://log"

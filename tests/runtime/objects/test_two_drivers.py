@@ -28,7 +28,7 @@ import signal, sys
 from dataclasses import replace
 from epochgate.runtime.objects.client import open_url
 from epochgate.runtime.store import CheckpointStoreLost, ObjectCheckpointStore
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.store.mediums import JOB, checkpoint_of
 
 url, step, when = sys.argv[1:]

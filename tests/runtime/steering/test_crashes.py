@@ -16,7 +16,7 @@ from epochgate.runtime.steering import Updating
 from epochgate.runtime.steering.place import DirectoryEntries, Entries, ObjectEntries, open_entries
 from epochgate.runtime.steering.versions import Versions
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Memory
 from tests.runtime.steering.coordinators import chosen
 from tests.runtime.steering.steered import CONTROL, driver, entries_in, limit_of, update

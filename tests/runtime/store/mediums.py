@@ -36,7 +36,6 @@ def checkpoint_of(checkpoint_id: int, job_id: str = JOB) -> CompletedCheckpoint:
         subtasks={0: {"reader": mark, "writer": b""}, 2: {}},
         committables={1: [{"file": "part-1", "rows": checkpoint_id}, None, [1.5, b"x", True]]},
         uncommitted={checkpoint_id - 1: [["late"]]} if checkpoint_id else {},
-        finished=[0, 2],
         properties={"nested": {"1": [], 2: {}}, "text": "é"},
         versions={0: {"reader": 2}},
         coordinator_versions={"source": 3},

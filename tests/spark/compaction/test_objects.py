@@ -18,13 +18,13 @@ from epochgate.runtime.objects.errors import ConditionsIgnored, ObjectStoreUnusa
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.objects.log import LogOutcomeUnknown, ObjectLog
 from epochgate.runtime.testing.faulty_filesystem import Fault, SimulatedCrash
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.compaction import CompactionResult, compact
 from epochgate.spark.compaction.errors import CompactionFailed, CompactionReplaced, NothingThere
 from epochgate.spark.compaction.objects import ObjectCompaction
 from epochgate.spark.compaction.plan import Wanted
 from epochgate.spark.parquet_sink import ObjectTarget, StagingWriter, TargetCompacted
 from epochgate.spark.parquet_sink.object_target import INITIAL, fold
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Lying, Memory
 from tests.spark.ingest.simulated import write_source
 from tests.spark.sink.test_object_ingest import TARGET, SimulatedObjectIngest

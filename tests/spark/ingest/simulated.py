@@ -18,10 +18,10 @@ import pyarrow as pa
 from epochgate.fsm import VirtualClock
 from epochgate.runtime import JobMaster
 from epochgate.runtime.filesystem import LocalFileSystem
-from epochgate.runtime.shell.blocking_work import SimulatedWork
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.runtime.testing.faulty_transport import FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport
+from epochgate.runtime.testing.simulated_work import SimulatedWork
 from epochgate.runtime.testing.simulation import SimulatedJob
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest

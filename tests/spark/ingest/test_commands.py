@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.cli import main, parser
+from epochgate.cli import parser
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
 from epochgate.commands.ingest import options_from
 from epochgate.commands.progress import Progress
@@ -30,14 +30,6 @@ def test_the_demonstration_replaces_its_own_folder_only(tmp_path: Path) -> None:
     with pytest.raises(FolderNotOurs):
         clean_folder(tmp_path / "mine")
     assert (tmp_path / "mine" / "source").exists()
-
-
-@pytest.mark.parametrize("arguments", [("--kills", "0"), ("--minutes", "0"), ("--keep", ".")])
-def test_soak_refuses_what_cannot_be_meant(
-    arguments: tuple[str, str], capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["soak", *arguments]) == 2
-    assert arguments[0].removeprefix("--") in capfd.readouterr().err
 
 
 def told(progress: Progress) -> list[str]:

@@ -17,9 +17,9 @@ import pytest
 
 from epochgate.cli import main
 from epochgate.runtime.objects.client import open_url
-from epochgate.soaking.folders import Prefix
 from epochgate.spark.files import FileChanged, FileEnumeration, SplitReader
 from tests.runtime.objects.servers import BUCKET, seaweedfs
+from tests.soak.folders import Prefix
 
 Told = Callable[..., str]
 

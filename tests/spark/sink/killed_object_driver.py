@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import epochgate
 from epochgate.runtime.objects.client import open_url
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.ingest.run import start_plan
 from epochgate.spark.parquet_sink import ParquetSink
 from epochgate.spark.session import local_session
+from tests.runtime.objects.faulty_objects import FaultyObjects
 
 
 class DeadlyObjects(FaultyObjects):

@@ -15,9 +15,9 @@ import pytest
 from epochgate.errors import EpochgateError
 from epochgate.runtime.objects.client import ObjectStore
 from epochgate.runtime.testing.faulty_filesystem import Fault
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
 from epochgate.spark.parquet_sink import TargetTakenOver
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import (
     SimulatedIngest,

@@ -15,13 +15,13 @@ from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.compaction import compact
 from epochgate.spark.compaction.directory import DirectoryCompaction
 from epochgate.spark.compaction.plan import Wanted
 from epochgate.spark.parquet_sink import StagingWriter, TargetNotEmpty, working_directory_of
 from epochgate.spark.streaming.targets.parquet import ObjectBatches, ParquetBatches
 from epochgate.spark.streaming.targets.target import Staged
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Memory
 from tests.spark.compaction.targets import files_in, rows_in
 from tests.spark.compaction.test_objects import rows_in as objects_in

@@ -20,7 +20,6 @@ from epochgate.runtime import OperatorContext
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.objects.log import ObjectLog
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
-from epochgate.runtime.testing.faulty_objects import FaultyObjects
 from epochgate.spark.parquet_sink.errors import TargetNotEmpty
 from epochgate.spark.parquet_sink.object_target import INITIAL, fold
 from epochgate.spark.streaming import DeltaLedger, once
@@ -42,6 +41,7 @@ from epochgate.spark.streaming.targets.parquet import (
     ParquetBatches,
 )
 from epochgate.spark.streaming.targets.target import BatchTarget, Staged, told_of
+from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.stores import Memory
 from tests.spark.tables import delta_replay
 

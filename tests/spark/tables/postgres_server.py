@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.soaking.postgres_server import PostgresMissing, PostgresServer
+from epochgate.benchmarks.postgres_server import PostgresMissing, PostgresServer
 
 
 class Server(PostgresServer):

@@ -19,8 +19,8 @@ import duckdb
 import psycopg
 import pytest
 
-from epochgate.soaking import object_server
-from epochgate.soaking.folders import ObjectTable
+from epochgate.benchmarks import object_server
+from tests.soak.folders import ObjectTable
 from tests.spark.ingest.simulated import write_source
 from tests.spark.tables import delta_replay, iceberg_replay
 from tests.spark.tables.postgres_server import Server

@@ -20,7 +20,6 @@ from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.store import CheckpointOutcomeUnknown
 from epochgate.runtime.testing.faulty_transport import Fate
-from epochgate.runtime.testing.fuzzing import walks
 from epochgate.runtime.testing.fuzzing.actors import (
     CountingCoordinator,
     ListingProgram,
@@ -33,6 +32,7 @@ from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, 
 from epochgate.runtime.testing.in_process import Step
 from epochgate.runtime.testing.scripted import Script
 from epochgate.runtime.testing.simulation import SimulatedJob, Stuck
+from tests.stateful import walks
 
 TIMEOUT_S = 10.0
 FINALES_MAX = 6

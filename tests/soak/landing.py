@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epochgate.soaking.driver import SLOTS, Drivers, NotTaken, SoakFailed, Tally
-from epochgate.soaking.folders import (
+from epochgate.spark.ingest.verification import Verdict, verify_parquet
+from tests.soak.driver import SLOTS, Drivers, NotTaken, SoakFailed, Tally
+from tests.soak.folders import (
     Directory,
     DirectoryTable,
     Folder,
@@ -24,8 +25,7 @@ from epochgate.soaking.folders import (
     Prefix,
     Table,
 )
-from epochgate.soaking.zone import KINDS, LandingZone
-from epochgate.spark.ingest.verification import Verdict, verify_parquet
+from tests.soak.zone import KINDS, LandingZone
 
 DRIVERS = 3
 STRIKES_PER_DRIVER = (4, 14)

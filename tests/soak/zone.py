@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from epochgate.soaking.folders import Folder
+from tests.soak.folders import Folder
 
 ROWS_MAX: Final = 3_000
 BAD_MAX: Final = 2

@@ -1,7 +1,7 @@
-"""`epochgate soak`, which is `make soak`: ingestions that are killed over and over, each verified.
+"""`make soak`: ingestions that are killed over and over, each verified.
 
 Decides which round comes next, and when it was enough; a round is one ingestion over several driver
-processes (`epochgate.soaking`).
+processes.
 """
 
 from __future__ import annotations
@@ -10,16 +10,21 @@ import argparse
 import contextlib
 import random
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from epochgate.errors import UsageError
-
-if TYPE_CHECKING:
-    from epochgate.soaking.driver import Tally
+from epochgate.benchmarks.object_server import BUCKET, seaweedfs
+from epochgate.commands.ingest import require_packages
+from epochgate.environment import set_in_environment
+from epochgate.errors import EpochgateError, UsageError
+from epochgate.spark.ingest.flights import write_months
+from epochgate.spark.ingest.verification import require_verifier
+from tests.soak.driver import SoakFailed, Tally
+from tests.soak.flights import soak_flights
+from tests.soak.landing import in_bucket, on_disk, soak_landing_zone
 
 S3 = "s3-"
 ROUNDS = ("flights", "s3-parquet", "csv", "s3-jsonl", "parquet", "s3-csv", "jsonl")
@@ -40,20 +45,19 @@ what the refusals name is given up, and these rows, no others, may be missing.""
 
 EPILOG = """\
 examples:
-  epochgate soak                    at least 200 kills, most of an hour
-  epochgate soak --kills 1000 --minutes 120
-  epochgate soak --rounds csv,s3-csv   landing zones of these files only
-  epochgate soak --seed 5 --keep kept      other moments; keep what was written
+  python -m tests.soak.run                       at least 200 kills, most of an hour
+  python -m tests.soak.run --kills 1000 --minutes 120
+  python -m tests.soak.run --rounds csv,s3-csv   landing zones of these files only
+  python -m tests.soak.run --seed 5 --keep kept  other moments; keep what was written
 
 Exit code 1 if a row is lost or duplicated anywhere, if a hanging store does not end
 its job, if a target that was set back is not refused, or if there were too few kills."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "soak",
-        help="the long run: at least 200 kills, each ingestion verified",
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line, `sys.argv` when `argv` is None, and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.soak.run",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -76,6 +80,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add("--seed", type=int, default=0, metavar="N", help="of all that is random (default: 0)")
     add("--keep", type=Path, metavar="DIR", help="work in this new folder, and leave it there")
+    try:
+        soak(parser.parse_args(argv))
+    except EpochgateError as error:
+        print(f"soak: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
 
 
 def _rounds(text: str) -> tuple[str, ...]:
@@ -85,13 +95,8 @@ def _rounds(text: str) -> tuple[str, ...]:
     return names
 
 
-def run(arguments: argparse.Namespace) -> int:
+def soak(arguments: argparse.Namespace) -> None:
     """Soak; SoakFailed when a row is lost or duplicated, or when the kills are too few."""
-    from epochgate.commands.ingest import require_packages
-    from epochgate.soaking.driver import SoakFailed
-    from epochgate.spark.ingest.flights import write_months
-    from epochgate.spark.ingest.verification import require_verifier
-
     if arguments.kills < 1 or arguments.minutes <= 0:
         raise UsageError("--kills must be 1 or more, and --minutes above 0")
     require_packages()
@@ -120,15 +125,11 @@ def run(arguments: argparse.Namespace) -> int:
             f"only {tally.kills.total()} of {arguments.kills} kills in {arguments.minutes:g} "
             "minutes; give it more with --minutes"
         )
-    return 0
 
 
 @contextlib.contextmanager
 def _object_store(folder: Path, rounds: Sequence[str]) -> Iterator[dict[str, str]]:
     """The environment of the clients of an object store, which runs until the block's end."""
-    from epochgate.environment import set_in_environment
-    from epochgate.soaking.object_server import seaweedfs
-
     if not any(name.startswith(S3) for name in rounds):
         yield {}
         return
@@ -139,11 +140,6 @@ def _object_store(folder: Path, rounds: Sequence[str]) -> Iterator[dict[str, str
 
 def _soaked(folder: Path, arguments: argparse.Namespace, store: Mapping[str, str]) -> Tally:
     """`store`: the environment of the object store's clients; empty where no round needs one."""
-    from epochgate.soaking.driver import SoakFailed, Tally
-    from epochgate.soaking.flights import soak_flights
-    from epochgate.soaking.landing import in_bucket, on_disk, soak_landing_zone
-    from epochgate.soaking.object_server import BUCKET
-
     deadline_s = time.monotonic() + arguments.minutes * 60
     tally = Tally()
     while tally.kills.total() < arguments.kills and time.monotonic() < deadline_s:
@@ -171,3 +167,7 @@ def _soaked(folder: Path, arguments: argparse.Namespace, store: Mapping[str, str
         if arguments.keep is None:
             shutil.rmtree(place)
     return tally
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from epochgate.runtime.testing.fuzzing.chances import BACKEND, EqualChances
-from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
+from tests.stateful.chances import BACKEND, EqualChances
+from tests.stateful.stateful import JobUnderFuzzing
 
 
 @dataclass(frozen=True)

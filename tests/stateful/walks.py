@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from epochgate.runtime.testing.fuzzing.job import FuzzedJob
+    from tests.stateful.fuzzed import FuzzedJob
 
 STEPS_MAX = 60
 STEPS_TO_FALL_BEHIND_MAX = 200

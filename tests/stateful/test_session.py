@@ -1,4 +1,4 @@
-"""`epochgate fuzz` says what it did, and shows the shortest schedule when something is broken."""
+"""A session says what it did, and shows the shortest schedule when something is broken."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from epochgate import cli
-from epochgate.runtime.testing.fuzzing.stateful import JobUnderFuzzing
 from tests.stateful.broken import JobThatTellsNoCoordinator
+from tests.stateful.session import main
+from tests.stateful.stateful import JobUnderFuzzing
 
 pytestmark = pytest.mark.fuzz
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.fuzz
 def test_a_session_that_finds_nothing_says_what_it_has_covered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.main(["fuzz", "--seed", "3"]) == 0
+    assert main(["--seed", "3"]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("profile dev, seed 3\n")
     assert "checkpoints: " in shown.out
@@ -31,7 +31,7 @@ def test_a_session_that_finds_nothing_says_what_it_has_covered(
 def test_the_rows_that_no_example_took_are_listed_if_they_are_wanted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.main(["fuzz", "--seed", "3", "--rows"]) == 0
+    assert main(["--seed", "3", "--rows"]) == 0
     shown = capsys.readouterr().out
     [taken, known] = re.findall(
         r"^rows of the machines taken: (\d+) of (\d+), by state$", shown, re.M
@@ -45,18 +45,10 @@ def test_a_broken_invariant_is_shown_as_a_schedule_and_can_be_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(JobUnderFuzzing, "job", JobThatTellsNoCoordinator)
-    assert cli.main(["fuzz", "--seed", "5"]) == 1
+    assert main(["--seed", "5"]) == 1
     first = capsys.readouterr().out
     assert "the shortest schedule found:\n    1. Shape(coordinators=1, subtasks=1" in first
-    assert "to replay: epochgate fuzz --profile dev --seed 5" in first
-    assert cli.main(["fuzz", "--seed", "5"]) == 1
+    assert "to replay: python -m tests.stateful.session --profile dev --seed 5" in first
+    assert main(["--seed", "5"]) == 1
     again = capsys.readouterr().out
     assert again.split(" examples")[0] == first.split(" examples")[0]
-
-
-@pytest.mark.parametrize("minutes", ["0", "-3", "soon"])
-def test_minutes_must_be_a_number_above_zero(
-    minutes: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["fuzz", "--minutes", minutes]) == 2
-    assert "is not a number of minutes above 0" in capsys.readouterr().err

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from epochgate.soaking.driver import Drivers, Tally
 from epochgate.spark.ingest.verification import Verdict, verify_csv
+from tests.soak.driver import Drivers, Tally
 
 ROWS_PER_S = 6_000
 DRIVER_KILLS = 1

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from epochgate.models.job import Job
 from epochgate.runtime.testing.faulty_transport import FATES
-from epochgate.runtime.testing.fuzzing.coverage import Coverage
-from epochgate.runtime.testing.fuzzing.job import FuzzedJob, Shape
+from tests.stateful.coverage import Coverage
+from tests.stateful.fuzzed import FuzzedJob, Shape
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., None])

@@ -15,10 +15,11 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
-from epochgate.soaking.driver import Drivers, NotTaken, SoakFailed, Tally
-from epochgate.soaking.folders import LOG, Directory, DirectoryTable, ObjectTable, Table
-from epochgate.soaking.zone import KINDS, LandingZone
 from epochgate.spark.ingest.verification import verify_parquet
+from tests.soak.driver import Drivers, NotTaken, SoakFailed, Tally
+from tests.soak.folders import LOG, Directory, DirectoryTable, ObjectTable, Table
+from tests.soak.run import main
+from tests.soak.zone import KINDS, LandingZone
 
 
 def zone_at(place: Path, kind: str) -> LandingZone:
@@ -197,3 +198,11 @@ def test_a_job_whose_store_hangs_has_to_end_by_its_limit(tmp_path: Path) -> None
         place.mkdir()
         with pytest.raises(SoakFailed, match="a job whose store hangs ended with exit code"):
             Scripted(place, script).hang([], lambda: None)
+
+
+@pytest.mark.parametrize("arguments", [("--kills", "0"), ("--minutes", "0"), ("--keep", ".")])
+def test_soak_refuses_what_cannot_be_meant(
+    arguments: tuple[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments]) == 2
+    assert arguments[0].removeprefix("--") in capfd.readouterr().err

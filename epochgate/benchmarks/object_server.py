@@ -1,7 +1,7 @@
 """A real object store on the loopback address: SeaweedFS, from the package index.
 
 Decides how it is started and when it is ready; it honours conditions, and is durable. Used by
-`epochgate soak` and by tests; ends with the block that has started it.
+`epochgate bench sinks` and by tests; ends with the block that has started it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ServerMissing(UsageError):
     def __str__(self) -> str:
         return (
             f"the object store {self.args[0]!r} is not installed: `pip install {self.args[1]}`, or "
-            "use `make soak`, which does"
+            "use `make venv`, which does"
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from epochgate.fsm import Machine, Row
 from epochgate.models.job import Job
-from epochgate.runtime.testing.fuzzing.job import FuzzedJob
+from tests.stateful.fuzzed import FuzzedJob
 
 
 @dataclass

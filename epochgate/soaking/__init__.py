@@ -1,1 +1,0 @@
-"""The rounds of `epochgate soak`: real ingestions, killed over and over, verified by DuckDB."""
