@@ -91,6 +91,10 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "`self.behind - self.system.retained`",
     ),
     NOTHING_LEFT: (
+        "recreation: reset from deferred: drop_deferred twice",
+        "recreation: unmade from making: drop_deferred twice",
+        "recreation: raised from caught_up: drop_deferred twice",
+        "recreation: close from any state but making, closed: drop_deferred twice",
         "snapshot: lose from confirming: stop_waiting twice",
         "snapshot: cancel from confirming when is_current: stop_waiting twice",
         "assignment: lost from reading when is_only_one: leave twice",
@@ -221,6 +225,28 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     "the worker of an attempt that is over calls no code that could fail": (
         "task: fail from finished, failed: not from finished",
+    ),
+    "a coordinator is called only once it was told to start": (
+        "recreation: call from fresh, caught_up: not from fresh",
+        "recreation: call from deferred: also from fresh",
+        "recreation: call from broken, closed: also from fresh",
+    ),
+    "a successor is made within one event, and a close ends in another": (
+        *(
+            name
+            for end in ("closed", "close_failed", "close_late")
+            for name in (
+                f"recreation: {end} from any state but fresh, deferred: not from making",
+                f"recreation: {end} from deferred when is_awaited: also from making",
+            )
+        ),
+    ),
+    "the first coordinator has the number 0, as the close of none has": (
+        "recreation.restore_first: `self.generation` -> `self.closing`",
+    ),
+    "the close that fails is the one that is awaited, as the guard says": (
+        "recreation.fail_for_it: `self.inner.fail_job(generation)` -> "
+        "`self.inner.fail_job(self.closing)`",
     ),
     ONE_STEP: (
         "in_flight: show from empty when has_state: map before take",
