@@ -150,7 +150,8 @@ class ClosedSystem(System):
     DERIVED: ClassVar[dict[str, str]] = {}
     CALLS_MAX: ClassVar[int] = CALLS_MAX
     UNTAKEN: ClassVar[dict[str, str]] = {}
-    """`machine.trigger`, or `machine.trigger: because` for one row -> why a check need not take it.
+    """`machine.trigger`, or `machine.trigger: because` for one row -> why a check need not take it;
+    with `machine.trigger from state` in their place -> why not in this state.
     """
 
     UNREAD: ClassVar[dict[str, str]] = {}
@@ -190,9 +191,10 @@ class ClosedSystem(System):
             name
             for machine_name, machine in cls.MACHINES.items()
             for row in machine.ROWS
+            for place in ("", *(f" from {state}" for state in expand(machine.STATES, row)))
             for name in (
-                f"{machine_name}.{row.trigger}",
-                f"{machine_name}.{row.trigger}: {row.because}",
+                f"{machine_name}.{row.trigger}{place}",
+                f"{machine_name}.{row.trigger}{place}: {row.because}",
             )
         }
         for name in cls.UNTAKEN:
@@ -354,6 +356,11 @@ class ClosedSystem(System):
         """Why this row need not be taken; empty if it should be."""
         name = f"{machine}.{trigger}"
         return cls.UNTAKEN.get(f"{name}: {because}", cls.UNTAKEN.get(name, ""))
+
+    @classmethod
+    def excuse_from(cls, machine: str, trigger: str, state: str, because: str) -> str:
+        """Why this row need not be taken in this state; empty if it should be."""
+        return cls.excuse(machine, f"{trigger} from {state}", because)
 
     def step_instances(self) -> list[tuple[Step, Machine]]:
         """Each step with each instance that may take it, in the order of STEPS and indices."""

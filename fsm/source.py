@@ -67,6 +67,15 @@ def class_place(owner: type) -> tuple[str, int]:
     return file, line
 
 
+def origin(machine: type, row: object) -> str:
+    """Name the first of the machine's classes whose table has this row."""
+    return next(
+        base.__qualname__
+        for base in reversed(machine.__mro__)
+        if any(each is row for each in getattr(base, "ROWS", ()))
+    )
+
+
 def row_place(machine: type, trigger: str, because: str = "") -> tuple[str, int]:
     """The file and line of a row of a machine, or of its first one for the trigger; those of its
     class if no row is found.

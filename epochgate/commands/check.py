@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
@@ -136,6 +136,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Check the systems named, and return the exit code of the worst verdict."""
     if arguments.list:
         return listing()
+    from epochgate.fsm.checker.report import untaken_states
+    from epochgate.models.closed.untaken import NOT_FROM
+
     chosen = systems(arguments.systems)
     if len(chosen) > 1 and (arguments.set or arguments.resume):
         raise UsageError("--set and --resume are about one system; name it")
@@ -145,6 +148,10 @@ def run(arguments: argparse.Namespace) -> int:
             f"checked; name one, or write to a file that ends in .md"
         )
     results = {name: checked(name, system, arguments) for name, system in chosen.items()}
+    told = untaken_states(results.values(), NOT_FROM.keys())
+    if told:
+        told.insert(0, "taken, but not from each of their states:")
+        print("\n  ".join(told), file=_stream(arguments))
     if arguments.json is not None:
         found = [result.to_json() for result in results.values()]
         text = json.dumps(found[0] if len(found) == 1 else found, indent=2)
@@ -217,9 +224,13 @@ def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace
                 progress=watch.show,
                 **options,
             )
-    stream = sys.stderr if str(arguments.json) == "-" else sys.stdout
-    print(report(name, result), file=stream)
+    print(report(name, result), file=_stream(arguments))
     return result
+
+
+def _stream(arguments: argparse.Namespace) -> TextIO:
+    """Where a report goes: beside the results, where they are written to stdout."""
+    return sys.stderr if str(arguments.json) == "-" else sys.stdout
 
 
 def listing() -> int:

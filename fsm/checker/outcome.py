@@ -58,7 +58,7 @@ class Seen(Protocol):
     held: int
 
     def covered(self) -> set[int]:
-        """The numbers of the rows that were taken."""
+        """The numbers of the rows that were taken, in the states in which they were."""
 
 
 class Outcome:
@@ -99,10 +99,18 @@ class Outcome:
                 is_ignored=row.is_ignored,
                 file=row.file,
                 line=row.line,
-                is_taken=number in covered,
+                is_taken=any(number in covered for _, number in row.places),
                 excused=self._system.excuse(row.machine, row.trigger, row.because),
+                is_environment=row.is_environment,
+                origin=row.origin,
+                untaken_from=tuple(
+                    state
+                    for state, number in row.places
+                    if number not in covered
+                    and not self._system.excuse_from(row.machine, row.trigger, state, row.because)
+                ),
             )
-            for number, row in enumerate(self._program.rows)
+            for row in self._program.rows
         ]
 
     @cached_property

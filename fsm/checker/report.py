@@ -4,11 +4,15 @@ counterexample.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from typing import Any
 
 from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
 
 ROWS_SHOWN_MAX = 12
+
+Place = tuple[str, str, str]
+"""A machine or the class of its rows, and a row's trigger and reason."""
 STATES_TO_TELL_BYTES = 10_000
 
 
@@ -46,6 +50,48 @@ def _how(result: Result) -> str:
         f"{result.engine}{workers}{order}{symmetry}: compiled in {result.compile_seconds:.2f} s, "
         f"searched in {result.search_seconds:.2f} s{memory}"
     )
+
+
+def untaken_from(results: Iterable[Result]) -> dict[Place, list[str]]:
+    """Return the rows of machines that were taken, but from some of their source states in none of
+    the searches, with these states.
+
+    The rows of environments are left out, and none is returned where a search is not complete.
+    """
+    found = [*results]
+    if any(result.verdict.value in ("FAIL", "BOUNDED") for result in found):
+        return {}
+    taken: set[Place] = set()
+    untaken: dict[Place, list[str]] = {}
+    names: dict[Place, Place] = {}
+    for row in (row for result in found for row in result.coverage if not row.is_environment):
+        key = row.origin, row.trigger, row.because
+        names.setdefault(key, (row.machine, row.trigger, row.because))
+        if row.is_taken:
+            taken.add(key)
+        before = untaken.setdefault(key, [*row.untaken_from])
+        untaken[key] = [state for state in before if state in row.untaken_from]
+    return {names[key]: states for key, states in untaken.items() if states and key in taken}
+
+
+def untaken_states(results: Iterable[Result], excused: Set[str] = frozenset()) -> list[str]:
+    """Tell each row that was taken, but from some of its states in none of the searches.
+
+    `excused` names what is left out, as `machine.trigger from state`, with or without `: because`.
+    """
+    lines = []
+    for (machine, trigger, because), states in untaken_from(results).items():
+        name = f"{machine}.{trigger} from"
+        if left := [
+            state
+            for state in states
+            if not {f"{name} {state}", f"{name} {state}: {because}"} & excused
+        ]:
+            lines.append(f"{name} {', '.join(left)}: {because}")
+    more = len(lines) - ROWS_SHOWN_MAX
+    if more > 0:
+        lines[ROWS_SHOWN_MAX:] = [f"and {more} more rows, all in --json"]
+    return lines
 
 
 def _coverage(result: Result) -> list[str]:

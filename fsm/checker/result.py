@@ -51,6 +51,11 @@ class RowCoverage:
     is_taken: bool
     excused: str = ""
     """Why the system says that it need not be taken."""
+    is_environment: bool = False
+    origin: str = ""
+    """The class that declares the row; variants of a machine share its rows."""
+    untaken_from: tuple[str, ...] = ()
+    """The states of `source` in which no instance took it, and that no excuse names."""
 
 
 @dataclass(frozen=True)

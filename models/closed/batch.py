@@ -20,7 +20,7 @@ from epochgate.fsm.closed import (
     sometimes,
     terminal,
 )
-from epochgate.models.batch_snapshot import CONFIRMING, IDLE, BatchSnapshot
+from epochgate.models.batch_snapshot import ASKED, CONFIRMING, IDLE, BatchSnapshot
 
 UNUSED, OPEN, OVER = "unused", "open", "over"
 
@@ -39,7 +39,6 @@ class Answer(Environment):
     hand_out: Trigger
     complete: Trigger
     fail: Trigger
-    end_again: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -47,7 +46,6 @@ class Answer(Environment):
 
         Row("complete", OPEN,   OVER, None, "count_and_succeed", "the moment of the snapshot"),
         Row("fail",     OPEN,   OVER, None, "report_failure",    "it is failed, cancelled or dropped"),
-        Row("end_again", OVER,  STAY, "is_counted", "repeat",    "its limit passes as it is completed"),
     )
     # fmt: on
 
@@ -55,18 +53,6 @@ class Answer(Environment):
         self.system.world[0].upto[self.answer] = self.system.world[0].sent
         in_flight = self.system.world[0].sent - self.system.world[0].handled
         self.system.batch_snapshot[0].succeed(self.answer + 1, in_flight, self.system.world[0].sent)
-
-    def is_counted(self) -> bool:
-        """Whether its snapshot waits for sends."""
-        return (
-            self.system.batch_snapshot[0].state == CONFIRMING
-            and self.system.batch_snapshot[0].number == self.answer + 1
-        )
-
-    def repeat(self) -> None:
-        self.system.batch_snapshot[0].succeed(self.answer + 1, 0, 0)
-        self.system.batch_snapshot[0].succeed(self.answer + 1, 1, 0)
-        self.report_failure()
 
     def report_failure(self) -> None:
         self.system.batch_snapshot[0].fail(self.answer + 1)
@@ -117,8 +103,8 @@ class World(Environment):
             "cancel, lose_all, begin_again", "everything goes back to the beginning"),
         Row("spoil",   "up", STAY, "may_fail and is_under_way",
             "demand_failure, cancel",        "the coordinator finds its state wrong"),
-        Row("hear_late", "up", STAY, "has_earlier",
-            "end_earlier",                   "sends and futures of earlier snapshots end once more"),
+        Row("hear_late", "up", STAY, "has_asked_once",
+            "end_again",                     "what is over ends once more"),
     )
     # fmt: on
 
@@ -131,8 +117,11 @@ class World(Environment):
     def has_sends(self) -> bool:
         return self.handled < self.sent
 
-    def has_earlier(self) -> bool:
-        return self.system.batch_snapshot[self.coordinator].number > 1
+    def has_asked_once(self) -> bool:
+        """Whether there is a snapshot, and something else may happen yet."""
+        return self.system.batch_snapshot[self.coordinator].number > 0 and (
+            self.may_request() or self.may_send() or self.has_sends()
+        )
 
     def may_fail(self) -> bool:
         return self.failures < self.system.F
@@ -166,12 +155,17 @@ class World(Environment):
             if self.upto[n] > self.handled:
                 self.system.batch_snapshot[self.coordinator].lose(n + 1)
 
-    def end_earlier(self) -> None:
+    def end_again(self) -> None:
+        """End the futures and sends of earlier snapshots, and what is over of the present one."""
+        is_asked = self.system.batch_snapshot[self.coordinator].state == ASKED
+        is_confirming = self.system.batch_snapshot[self.coordinator].state == CONFIRMING
+        number = self.system.batch_snapshot[self.coordinator].number
         for n in range(self.system.S):
-            if n + 1 < self.system.batch_snapshot[self.coordinator].number:
+            if n + 1 < number or (n + 1 == number and not is_asked):
                 self.system.batch_snapshot[self.coordinator].succeed(n + 1, 0, 0)
                 self.system.batch_snapshot[self.coordinator].succeed(n + 1, 1, 0)
                 self.system.batch_snapshot[self.coordinator].fail(n + 1)
+            if n + 1 < number or (n + 1 == number and not is_confirming):
                 self.system.batch_snapshot[self.coordinator].confirm(n + 1)
                 self.system.batch_snapshot[self.coordinator].lose(n + 1)
 
@@ -221,7 +215,6 @@ class BatchJob(ClosedSystem):
         Step("world", "hear_late", is_fair=False, is_stuttering=True),
         Step("answer", "complete"),
         Step("answer", "fail", is_fair=False),
-        Step("answer", "end_again", is_fair=False, is_stuttering=True),
     )
     WIRING: ClassVar[dict[str, str]] = {"batch_snapshot.requester": "world"}
 

@@ -66,6 +66,7 @@ class FloodedTask(ClosedSystem):
         Step("coordinator", "send_besides", is_fair=False),
         Step("coordinator", "look"),
         Step("coordinator", "want"),
+        Step("coordinator", "want_besides", is_fair=False),
         Step("coordinator", "look_again"),
         Step("task", "take"),
         Step("task", "say"),

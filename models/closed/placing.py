@@ -32,7 +32,6 @@ class PlacedTask(ClosedSystem):
         Step("scheduler", "miss"),
         Step("scheduler", "lose"),
         Step("scheduler", "silence"),
-        Step("scheduler", "doubt", is_fair=False),
         Step("scheduler", "answer"),
         Step("scheduler", "wait", is_fair=False),
         Step("scheduler", "notice"),
@@ -45,6 +44,9 @@ class PlacedTask(ClosedSystem):
         Step("cluster", "launch"),
         Step("cluster", "fill", is_fair=False),
         Step("cluster", "empty", is_fair=False),
+        Step("cluster", "doubt", is_fair=False),
+        Step("cluster", "hush", is_fair=False),
+        Step("cluster", "wait", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"placement.spark": "scheduler"}
 
@@ -86,9 +88,12 @@ class PlacedTask(ClosedSystem):
     def gives_up_as_told(self) -> bool:
         return (self.placement.state == GIVEN_UP) == self.scheduler.is_given_up
 
-    @always("the driver is told that no host is left whenever that is news")
-    def tells_where_it_is_stranded(self) -> bool:
-        return (self.placement.state == STRANDED) == self.scheduler.is_stranded
+    @always("every free slot is suspect where the driver was told so, and not else")
+    def strands_as_told(self) -> bool:
+        return (
+            self.placement.state == GIVEN_UP
+            or (self.placement.state == STRANDED) == self.scheduler.is_stranded
+        )
 
     @sometimes("a task comes up elsewhere after it was turned away")
     def comes_up_elsewhere(self) -> bool:

@@ -43,6 +43,8 @@ class Attempts(Environment):
     """For each attempt, how many splits it was sent."""
     is_told: list[bool] = Array(Bool(), "attempts")
     is_to_reset: bool = Bool()
+    has_checkpoint: bool = Bool()
+    """A checkpoint was begun."""
 
     begin: Trigger
     join_first: Trigger
@@ -54,6 +56,7 @@ class Attempts(Environment):
     reset: Trigger
     deal: Trigger
     end: Trigger
+    take: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -65,9 +68,9 @@ class Attempts(Environment):
             "join_newest",  "it registers before one that started earlier"),
         Row("join_again", "up", STAY, "has_started",
             "repeat_joins", "what was said before arrives once more"),
-        Row("die_first",  "up", STAY, "has_any_up",
+        Row("die_first",  "up", STAY, "may_die",
             "kill_oldest",  "a process dies"),
-        Row("die_last",   "up", STAY, "has_any_up",
+        Row("die_last",   "up", STAY, "may_die",
             "kill_newest",  "a process dies"),
         Row("die_again",  "up", STAY, "has_started",
             "repeat_ends",  "the end of an attempt is reported once more"),
@@ -77,6 +80,8 @@ class Attempts(Environment):
             "assign_next",  "the enumerator assigns the next split"),
         Row("end",        "up", STAY, "is_all_assigned",
             "signal_end",   "there are no more splits"),
+        Row("take",       "up", STAY, "may_take",
+            "begin_checkpoint", "a checkpoint is begun"),
     )
     # fmt: on
 
@@ -102,8 +107,9 @@ class Attempts(Environment):
     def has_started(self) -> bool:
         return self.started > 0
 
-    def has_any_up(self) -> bool:
-        return self.ups() > 0
+    def may_die(self) -> bool:
+        """With the checkpoint under way, the last one alone: the others are ended before."""
+        return self.ups() == 1 or (self.ups() > 0 and not self.has_checkpoint)
 
     def needs_reset(self) -> bool:
         return self.is_to_reset
@@ -113,6 +119,14 @@ class Attempts(Environment):
 
     def is_all_assigned(self) -> bool:
         return self.assigned == self.system.S and not self.is_ended
+
+    def may_take(self) -> bool:
+        """Once a reader has all splits: the one checkpoint ends the job."""
+        return not self.has_checkpoint and any(self.is_told[a] for a in range(self.system.attempts))
+
+    def begin_checkpoint(self) -> None:
+        self.has_checkpoint = True
+        self.system.assignment[self.subtask].take(1)
 
     def start_one(self) -> None:
         for a in range(self.system.attempts):
@@ -245,7 +259,7 @@ class Attempts(Environment):
 class ConcurrentSources(ClosedSystem):
     """The splits of a subtask with concurrent attempts: each attempt is sent all of them.
 
-    No checkpoint is taken.
+    One checkpoint is begun, which does not complete.
     """
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"subtask": "subtasks"}
@@ -253,7 +267,7 @@ class ConcurrentSources(ClosedSystem):
     DERIVED: ClassVar[dict[str, str]] = {
         "split": "S + 0",
         "splits": "S + 0",
-        "checkpoints": "0",
+        "checkpoints": "1",
     }
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("attempts_of", "begin"),
@@ -266,6 +280,7 @@ class ConcurrentSources(ClosedSystem):
         Step("attempts_of", "reset"),
         Step("attempts_of", "deal"),
         Step("attempts_of", "end"),
+        Step("attempts_of", "take", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {
         "assignment.readers": "attempts_of",
@@ -274,8 +289,8 @@ class ConcurrentSources(ClosedSystem):
     UNTAKEN: ClassVar[dict[str, str]] = dict.fromkeys(
         (
             "assignment.request",
+            "assignment.take: splits that wait for a reader would be in no state",
             "assignment.speak",
-            "assignment.take",
             "assignment.complete",
             "assignment.abort",
             "assignment.list_all",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Array, Bool, Int, Opaque, Row, Trigger, machines
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger, machines
 from epochgate.fsm.closed import (
     ClosedSystem,
     Environment,
@@ -66,7 +66,7 @@ class Inners(Environment):
     """The last coordinator of which a call has raised, counted from 1."""
     is_over: bool = Bool()
     """It was told that the job is over."""
-    open_calls: int = Int("E")
+    is_open: list[bool] = Array(Bool(), "E")
     """Calls that were neither heard nor dropped."""
     is_restore_due: bool = Bool()
     """The first coordinator is to be restored in this step; never so between two steps."""
@@ -116,7 +116,7 @@ class Inners(Environment):
         return self.resets < self.system.R and self.system.recreation.state != CLOSED
 
     def may_call(self) -> bool:
-        return self.calls < self.system.E and self.system.recreation.is_started
+        return self.calls < self.system.E
 
     def has_closing(self) -> bool:
         return any(self.is_closing[g] for g in range(self.system.R))
@@ -144,8 +144,8 @@ class Inners(Environment):
 
     def count_call(self) -> None:
         self.meant_for[self.calls] = self.system.recreation.generation
+        self.is_open[self.calls] = True
         self.calls += 1
-        self.open_calls += 1
         self.system.recreation.call(self.calls)
 
     def end_oldest(self) -> None:
@@ -220,12 +220,12 @@ class Inners(Environment):
 
     def fail_job(self, generation: int) -> None:
         assert self.is_failure_due, "a close that is awaited fails the job, and once"
-        assert generation == self.system.recreation.closing, "the close is the awaited one"
+        assert generation == self.system.recreation.closing, "the job fails for the close it awaits"
         self.is_failure_due = False
 
     def make(self, generation: int, is_started: bool) -> None:
         assert self.is_awaited, "one is made once for each that was replaced"
-        assert generation == self.system.recreation.generation, "the present one is made"
+        assert generation == self.system.recreation.generation, "the newest one is made"
         before = self.system.recreation.closing
         assert not self.is_closing[before] or not self.has_timer[before], (
             "one is made when the one before is closed, or was given up"
@@ -239,7 +239,7 @@ class Inners(Environment):
             self.is_started = is_started
             self.system.recreation.made()
 
-    def pass_on(self, generation: int, call: Opaque) -> None:
+    def pass_on(self, generation: int, call: int) -> None:
         found = False
         for c in range(self.system.E):
             if not found and self.heard <= c and self.meant_for[c] == generation:
@@ -247,7 +247,8 @@ class Inners(Environment):
                 self.heard = c + 1
         assert found, "a call is heard once, in its order, by the coordinator that it was meant for"
         assert self.raised < generation + 1, "one that has raised hears no other call"
-        self.open_calls -= 1
+        assert call == self.heard, "the call that is heard is the one that was made"
+        self.settle(call)
         if self.is_to_raise:
             self.is_to_raise = False
             self.is_started = False
@@ -257,13 +258,25 @@ class Inners(Environment):
         else:
             self.system.recreation.passed()
 
-    def drop(self, call: Opaque) -> None:
-        self.open_calls -= 1
+    def drop(self, call: int) -> None:
+        self.settle(call)
+
+    def settle(self, call: int) -> None:
+        assert call > 0, "what is heard or dropped is a call"
+        assert self.is_open[call - 1], "a call is heard or dropped once"
+        self.is_open[call - 1] = False
+
+    def open_calls(self) -> int:
+        count = 0
+        for c in range(self.system.E):
+            if self.is_open[c]:
+                count += 1
+        return count
 
     def close(self, generation: int) -> None:
         assert generation == self.system.recreation.generation, "the present one is closed"
         assert not self.is_over, "the last is closed once"
-        assert self.open_calls == 0, "callers are told before a close, which may hang"
+        assert self.open_calls() == 0, "callers are told before a close, which may hang"
         self.is_started = False
         self.is_broken = False
         self.is_over = True
@@ -312,7 +325,7 @@ class RecreatedJob(ClosedSystem):
 
     @always("each call is heard or dropped, unless it waits for a successor")
     def settles_calls(self) -> bool:
-        return self.inners.open_calls == self.recreation.deferred.size()
+        return self.inners.open_calls() == self.recreation.deferred.size()
 
     @always("a coordinator that is there is started once the job has begun, and none after its end")
     def starts_coordinators(self) -> bool:

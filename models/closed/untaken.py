@@ -2,7 +2,8 @@
 why; and which are left to another of these systems.
 
 The key is the machine and the trigger, or these and the reason of a row. A test holds that the
-first list has nothing that is taken, and that all else is.
+first list has nothing that is taken, and that all else is. The last list, of rows that are taken,
+has the source states from which none of these systems takes them; a test holds that too.
 """
 
 from __future__ import annotations
@@ -204,3 +205,143 @@ LEFT_TO_OTHERS = {
 }
 EXCUSED = {**LEFT_TO_ASKED, **LEFT_TO_LIVE, **LEFT_TO_TWO, **LEFT_TO_OTHERS, **NOWHERE}
 """What none of the closed jobs has to take at its own bounds."""
+
+NOT_FROM_BECAUSE: dict[str, tuple[str, ...]] = {
+    "that takes four changes of three hosts: two are cut off, and two are full": (
+        "placement.silenced from stranded: "
+        "a process there is silent: it is ended, and its successor goes elsewhere",
+    ),
+    "a process that updates nothing has nothing to lose": ("control_update.restart from idle",),
+    "the enumerator answers an announcement in the step that announces": (
+        "assignment.restore from returned",
+    ),
+    "a job that has not begun cannot have finished": ("lifecycle.start from finished",),
+    "an attempt that restores its state, runs or ends is one of a job that runs or stops": (
+        "lifecycle.attempt_running "
+        "from created restarting finishing failing canceling finished failed canceled",
+        "lifecycle.attempt_ended from created restarting failing canceling finished failed "
+        "canceled: all subtasks have reached the end of their input",
+        "lifecycle.attempt_stopped "
+        "from created restarting failing canceling finished failed canceled",
+    ),
+    "a job that a user ends has one subtask": (
+        "lifecycle.attempt_running from stopping: other attempts have not restored their state",
+        "lifecycle.attempt_left from finishing failing canceling: other attempts have a process",
+        "attempt.recreate from finished",
+    ),
+    "before a job begins, and once it has ended, no coordinator is there to fail it": (
+        "lifecycle.fail_globally from created finished failed canceled",
+    ),
+    "a job that has not begun does not restart": (
+        "lifecycle.backed_off from created",
+        "lifecycle.reconsider from created",
+    ),
+    "a job ends once its checkpoint and its commit are over": (
+        "lifecycle.checkpoint_completed from finishing finished failed canceled",
+        "lifecycle.reconsider from finished",
+    ),
+    "a user ends a job once": (
+        "lifecycle.stop from stopping canceling canceled",
+        "lifecycle.cancel from stopping canceling canceled",
+    ),
+    "between two steps an attempt is created only before its job begins: no process speaks for it": (
+        "attempt.initialize from created",
+        "attempt.run from created",
+        "attempt.acknowledge from created",
+        "attempt.decline from created",
+        "attempt.confirm from created",
+        "attempt.operator_event from created",
+        "attempt.end_of_input from created",
+        "attempt.metrics from created",
+        "attempt.fail from created",
+        "attempt.expire_start from created",
+        "attempt.finish from created",
+        "attempt.lost from created: an evicted process is gone",
+        "attempt.lost from created: the attempt of the process is over already",
+    ),
+    "processes that come before their job begins come in the order of their identities": (
+        "attempt.connect from created: a newer process is known: this process is a zombie",
+    ),
+    "a process that has left says nothing more": ("attempt.operator_event from finished",),
+    "an error that no attempt survives is raised by an operator that runs": (
+        "attempt.fail from deploying initializing: the process reports that no attempt could go on",
+    ),
+    "no process waits where its attempt has one, is to have one, or has finished": (
+        "attempt.lost from scheduled deploying initializing running finished: "
+        "the waiting process is gone",
+    ),
+    "while an attempt is canceled, no process but its own connects": (
+        "attempt.lost from canceling: the waiting process is gone",
+    ),
+    "concurrent attempts are those of one subtask: the leading one fails or is canceled": (
+        "attempt.take_over from created scheduled deploying initializing running finished canceled",
+        "attempt.hand_over from created scheduled deploying initializing running finished canceling",
+        "vertex.count from ended",
+    ),
+    "before a coordinator starts, no attempt speaks to it": (
+        "holder.event from created",
+        "holder.handled from created",
+    ),
+    "a gateway waits for confirmations once it is closed, for a snapshot that waits for them": (
+        "gateway.stop_waiting from marked",
+        "snapshot.lose from asked: the snapshot is over",
+    ),
+    "a job that begins from a batch snapshot goes back once its coordinators have started": (
+        "holder.reset from starting: rebuilt from the batch snapshot",
+    ),
+    "a job that a user ends restores its coordinators in one step": (
+        "holder.close from restoring resetting",
+    ),
+    "one checkpoint is under way at a time, and a gateway opens before the next": (
+        "gateway.reopen from marked closed: the gateway is not marked for this checkpoint",
+    ),
+    "a request is chosen until its checkpoint has begun or is refused": (
+        "request.submit from chosen: the job has ended",
+        "request.submit_periodic from chosen: the job has ended",
+        "request.reconsider from chosen: no request waits",
+    ),
+    "before the first checkpoint none is answered": (
+        "checkpoint.coordinator_ready from none",
+        "checkpoint.coordinator_failed from none",
+        "checkpoint.acknowledge from none",
+        "checkpoint.decline from none",
+        "checkpoint.expire_save from none",
+        "checkpoint.expire from none",
+    ),
+    "a checkpoint is stored once all of its parts are there": (
+        "checkpoint.acknowledge from unknown",
+        "checkpoint.decline from unknown",
+    ),
+    "a job that ends aborts a checkpoint that is not being stored": (
+        "checkpoint.give_save_up from triggering pending",
+    ),
+    "a task that has finished has no process": (
+        "task.restore from finished",
+        "task.event from finished",
+        "task.barrier from finished",
+        "task.complete from finished",
+        "task.aborted from finished",
+        "task.end_input from finished",
+        "task.fail from finished",
+        "task.finish from finished",
+    ),
+    "a process whose attempt has not begun runs no operator, and is ended": (
+        "task.fail from created",
+        "task.finish from created",
+    ),
+}
+"""Why rows that are taken are not taken from some of their states in any of the closed systems ->
+the rows, as `machine.trigger from state state: because`; without `because` all of the trigger's.
+"""
+
+
+def _apart(rows: str) -> list[str]:
+    places, _, because = rows.partition(": ")
+    trigger, _, states = places.partition(" from ")
+    return [f"{trigger} from {state}" + f": {because}" * bool(because) for state in states.split()]
+
+
+NOT_FROM: dict[str, str] = {
+    name: why for why, some in NOT_FROM_BECAUSE.items() for rows in some for name in _apart(rows)
+}
+"""`machine.trigger from state`, or this with the reason of a row -> why it is not taken there."""

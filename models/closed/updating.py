@@ -141,20 +141,21 @@ class Client(Connection):
         Row("begin",     "up", STAY, "may_begin",  "count_update, start", "the user updates the control"),
         *CONNECTION_ROWS,
         Row("object_to", "up", STAY, "may_object", "answer_unfit",        "the user's check raises"),
-        Row("die",       "up", STAY, "may_fail",   "spend_failure, cut",  "the process is killed"),
+        Row("die",       "up", STAY, "may_die",    "spend_failure, cut",  "the process is killed"),
     )
     # fmt: on
 
     def may_begin(self) -> bool:
         return self.update == 0 and self.entries.begun < self.system.updates
 
+    def may_fail(self) -> bool:
+        return self.asked != CHOOSE and self.may_die()
+
+    def may_die(self) -> bool:
+        return self.asked != NOTHING and self.entries.failures < self.system.F
+
     def may_object(self) -> bool:
         return self.asked == CHOOSE and self.system.objections > 0
-
-    def may_fail(self) -> bool:
-        return (
-            self.asked != NOTHING and self.asked != CHOOSE and self.entries.failures < self.system.F
-        )
 
     def count_update(self) -> None:
         self.entries.begun += 1
@@ -261,10 +262,13 @@ class Client(Connection):
 
     def forget(self, version: int) -> None:
         assert version < self.entries.newest, "the newest version is never removed"
-        assert version == 0 or version + self.system.retained == self.entries.newest, (
-            "versions are forgotten by their number"
-        )
+        assert version == self.forgotten(), "versions are forgotten by their number"
         self.ask(FORGET, version)
+
+    def forgotten(self) -> int:
+        """The newest version that is to go; 0 for none."""
+        newest = self.entries.newest
+        return newest - self.system.retained if newest > self.system.retained else 0
 
     def done(self, version: int) -> None:
         assert self.update > 0, "an update ends once"
@@ -367,6 +371,13 @@ class UpdatedControl(ClosedSystem):
         return any(
             self.client[u].asked == WRITE and self.client[u].version > self.client[u].before + 1
             for u in range(self.updaters)
+        )
+
+    @sometimes("a version is removed")
+    def removes(self) -> bool:
+        return any(
+            v + self.retained <= self.log.newest and self.log.author[v] == 0
+            for v in range(1, self.slots)
         )
 
     @sometimes("an update that was suspended is written under a number that is forgotten")

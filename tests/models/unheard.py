@@ -31,15 +31,3 @@ REASONS: dict[str, str] = {
     "Task.operators.gap: coordinator": "no closed system comes to a gap between events",
 }
 """Arguments that nothing has to look at."""
-
-NOT_YET: frozenset[str] = frozenset(
-    {
-        "Recreation.inner.drop: call",
-        "Recreation.inner.fail_job: generation",
-        "Recreation.inner.make: generation",
-        "Recreation.inner.pass_on: call",
-    }
-)
-"""Arguments that no closed system looks at yet, although a wrong one would do harm: a list that is
-to become empty.
-"""

@@ -130,7 +130,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, subtasks=1, S=2),
     ),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
-    Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask)),
+    Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask, hosts=2)),
     Residents: (bounds(ResidentTask),),
     RecordsInFlight: (bounds(PipelineTasks, subtasks=1), bounds(PipelineTasks)),
     SettingChanges: (bounds(ChangedSetting),),
@@ -156,7 +156,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(SteeredQuery),
     ),
     BatchPlans: (bounds(PlannedQuery, F=1), bounds(PlannedQuery)),
-    ControlUpdates: (bounds(UpdatedControl, updates=3), bounds(UpdatedControl)),
+    ControlUpdates: (bounds(UpdatedControl, updates=3, retained=1), bounds(UpdatedControl)),
 }
 """Around the machines of other systems than the job and its task."""
 
@@ -194,6 +194,24 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
         result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
         if found := _claim_broken(where, result) or _counted(where, result):
             yield found
+
+
+def claimed(mutant: AnyMutant) -> Found | None:
+    """The first claim of a system that fails with a mutant; None if all hold.
+
+    The first states of each system are searched first: most of what is found is found there.
+    """
+    systems = [*exercising(mutant)]
+    for where in systems:
+        result = check(where.of(mutant), engine="python", max_states=PYTHON_STATES_MAX)
+        if found := _claim_broken(where, result):
+            return found
+    for where in systems:
+        if _explored(where).is_changed_by(mutant):
+            result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
+            if found := _claim_broken(where, result):
+                return found
+    return None
 
 
 def searched(system: ClosedSystem, states_max: int | None = None) -> Result:

@@ -8,6 +8,7 @@ from functools import cache
 from tests.mutation.bodies import body_mutants_of
 from tests.mutation.body_kinds import more_body_mutants_of
 from tests.mutation.homes import HOMES
+from tests.mutation.lies import KIND, lies_of
 from tests.mutation.mutants import MACHINES, AnyMutant, Mutant, mutants_of
 from tests.mutation.row_kinds import KINDS as ROW_KINDS, kind_of as kind_of_row, more_mutants_of
 
@@ -23,8 +24,9 @@ BODY_KINDS = {
     "other field": "other field",
     "other argument": "other argument",
     "sibling effect": "sibling effect",
+    KIND: "argument told wrong",
 }
-"""The kind of a broken body, as `bodies` and `body_kinds` name it -> as it is told."""
+"""The kind of a broken body, as `bodies`, `body_kinds` and `lies` name it -> as it is told."""
 KINDS = (*ROW_KINDS.values(), *BODY_KINDS.values())
 
 
@@ -39,7 +41,7 @@ def every_of(machine: str) -> tuple[AnyMutant, ...]:
     rows = mutants_of(machine) if machine in MACHINES else ()
     bodies = body_mutants_of(machine)
     made: list[AnyMutant] = [*rows, *more_mutants_of(machine)]
-    made += [*bodies, *more_body_mutants_of(machine)]
+    made += [*bodies, *more_body_mutants_of(machine), *lies_of(machine)]
     return tuple(sorted(made, key=lambda mutant: KINDS.index(kind_of(mutant))))
 
 

@@ -207,10 +207,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "snapshot: lose from any state but confirming: not from asked",
         "snapshot: lose from confirming: also from asked",
         "snapshot: cancel from confirming when is_current: also from asked",
-        "batch_snapshot: confirm from confirming when is_current and not is_last: also from asked",
         "batch_snapshot: confirm from confirming when is_current and is_last: also from asked",
         "batch_snapshot: confirm from confirming when is_current and is_last: also from idle",
-        "batch_snapshot: lose from confirming when is_current: also from asked",
     ),
     OVER_ANYWAY: (
         "task: restore from finished, failed: not from finished",
@@ -225,11 +223,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     "the worker of an attempt that is over calls no code that could fail": (
         "task: fail from finished, failed: not from finished",
-    ),
-    "a coordinator is called only once it was told to start": (
-        "recreation: call from fresh, caught_up: not from fresh",
-        "recreation: call from deferred: also from fresh",
-        "recreation: call from broken, closed: also from fresh",
     ),
     "a successor is made within one event, and a close ends in another": (
         *(

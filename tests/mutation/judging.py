@@ -2,6 +2,7 @@
 docs/mutants.md of the verdicts.
 
     python -m tests.mutation.judging [MACHINE...]    judge what has no verdict, and make the page
+    python -m tests.mutation.judging --lies [MACHINE...]    only the arguments that are told wrong
     python -m tests.mutation.judging --table         make the page of the verdicts that are kept
 
 A mutant is found by a claim of the closed systems that its machine is part of, or by a scenario or
@@ -18,15 +19,16 @@ from collections.abc import Iterator
 
 from epochgate.fsm.errors import DeclarationError
 from tests.mutation.by_test import TESTS, failures
-from tests.mutation.checking import first_findings, systems_around
+from tests.mutation.checking import claimed, systems_around
 from tests.mutation.every import every_of
 from tests.mutation.excused import EXCUSED
 from tests.mutation.homes import HOMES
+from tests.mutation.lies import lies, lies_of, reason_for as reason_for_lie
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.page import PAGE, page
 from tests.mutation.reasons import EQUIVALENT, UNSEEN_BY_THE_RUNTIME
 from tests.mutation.running import OF_NO_SCENARIO, told_otherwise
-from tests.mutation.verdicts import NOWHERE, REFUSED, SURVIVES, UNTESTED, Verdicts
+from tests.mutation.verdicts import NOT_ASKED, NOWHERE, REFUSED, SURVIVES, UNTESTED, Verdicts
 
 BATCH = 60
 """How many mutants go through the tests in one process."""
@@ -41,17 +43,18 @@ def smallest_first() -> list[str]:
     )
 
 
-def judge(machine: str) -> Verdicts:
-    """Give every mutant of a machine a verdict, and keep it."""
+def judge(machine: str, are_lies: bool = False) -> Verdicts:
+    """Give every mutant of a machine, or every lie alone, a verdict, and keep it."""
     verdicts, kept_s = Verdicts.kept(machine), time.monotonic()
-    for mutant in every_of(machine):
+    every = lies_of(machine) if are_lies else every_of(machine)
+    for mutant in every:
         if mutant.name not in verdicts.of:
             verdicts.of[mutant.name] = by_checker(mutant)
             if time.monotonic() > kept_s + SAVED_EACH_S:
                 verdicts.keep()
                 kept_s = time.monotonic()
     verdicts.keep()
-    left = [each for each in every_of(machine) if verdicts.of[each.name] == UNTESTED]
+    left = [each for each in every if verdicts.of[each.name] == UNTESTED]
     for start in range(0, len(left), BATCH):
         verdicts.of |= by_tests(left[start : start + BATCH])
         verdicts.keep()
@@ -64,8 +67,10 @@ def by_checker(mutant: AnyMutant) -> str:
         return REFUSED
     if not mutant.affected:
         return NOWHERE
+    if reason_for_lie(mutant.name):
+        return NOT_ASKED
     try:
-        found = next((each for each in first_findings(mutant) if not each.is_count), None)
+        found = claimed(mutant)
     except DeclarationError:
         return REFUSED
     return UNTESTED if found is None else f"checker: {found.where}: {found.what}"
@@ -93,6 +98,8 @@ def surprises(verdicts: Verdicts) -> Iterator[str]:
     for name, verdict in verdicts.of.items():
         if verdict == SURVIVES and not reason_for(name):
             yield f"survives without a reason: {name}"
+        if verdict.startswith("test") and name in lies() and not reason_for(name):
+            yield f"{UNTESTED} ({verdict}): {name}"
         if verdict != SURVIVES and name in EXCUSED:
             yield f"has a reason that is not needed ({verdict}): {name}"
 
@@ -102,7 +109,7 @@ def reason_for(name: str) -> str:
     does not, is in the lists of those that both have to find.
     """
     lists = (EXCUSED, EQUIVALENT, UNSEEN_BY_THE_RUNTIME)
-    return next((reasons[name] for reasons in lists if name in reasons), "")
+    return next((reasons[name] for reasons in lists if name in reasons), reason_for_lie(name))
 
 
 def main() -> None:
@@ -110,12 +117,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation.judging")
     parser.add_argument("machines", nargs="*", metavar="MACHINE", help="all if none is named")
     parser.add_argument("--table", action="store_true", help="make the page alone")
+    parser.add_argument("--lies", action="store_true", help="judge wrong arguments alone")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.machines if name not in HOMES]:
         parser.error(f"there is no machine {unknown}; there are {', '.join(HOMES)}")
     told: list[str] = []
     for machine in [] if arguments.table else arguments.machines or smallest_first():
-        found = [*surprises(judge(machine))]
+        found = [*surprises(judge(machine, arguments.lies))]
         told += found
         sys.stdout.write("\n  ".join([f"{machine}: {len(found)} surprises", *found]) + "\n")
         sys.stdout.flush()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.mutation.every import KINDS
 from tests.mutation.homes import HOMES
-from tests.mutation.verdicts import NOWHERE, REFUSED, SURVIVES, UNTESTED, kept
+from tests.mutation.verdicts import NOT_ASKED, NOWHERE, REFUSED, SURVIVES, UNTESTED, kept
 
 PAGE = Path(__file__).parents[2] / "docs" / "mutants.md"
 START, END = "<!-- mutants:start -->", "<!-- mutants:end -->"
@@ -27,6 +27,7 @@ WORDS = {
     NOWHERE: "nowhere",
     "": "not judged",
     UNTESTED: "not judged",
+    NOT_ASKED: "with a reason",
 }
 
 Cell = tuple[str, str]

@@ -30,6 +30,8 @@ REFUSED = "refused when it is declared"
 NOWHERE = "allows what is an error, and comes up nowhere"
 UNTESTED = "not found by the checker"
 SURVIVES = "survives"
+NOT_ASKED = "is heard by none, with a reason"
+"""Of a lie about an argument that nothing has to look at."""
 UNJUDGED = "."
 """In a file, in the place of a verdict that is not there yet."""
 

@@ -98,10 +98,10 @@ def test_an_attempt_that_is_over_does_nothing_more(last: list[Any]) -> None:
     assert one.is_over
     said(sent)
     before = list(script.calls)
-    for late in (RESTORE, ["event", 0, 1, "a"], ["event", 0, 7, "b"], ["barrier", 1]):
-        one.handle([late])
-    for late in (["complete", 1], ["aborted", 1], ["finish"]):
-        one.handle([late])
+    late: list[list[Any]] = [RESTORE, ["event", 0, 1, "a"], ["event", 0, 7, "b"], ["barrier", 1]]
+    late += [["complete", 1], ["aborted", 1], ["finish"]]
+    for message in late:
+        one.handle([message])
     assert (said(sent), script.calls) == ([], before)
 
 

@@ -136,9 +136,10 @@ class Fail:
 
 @dataclass(frozen=True)
 class Cover:
-    """The row of this number was taken."""
+    """A row was taken: the one whose first number this is, in the state of this position."""
 
     row: int
+    state: Expr
 
 
 QUEUES = ("triggers", "effects", "events")
@@ -205,6 +206,11 @@ class RowCode:
     is_ignored: bool
     file: str
     line: int
+    is_environment: bool
+    origin: str
+    """The class that declares it; the variants of a machine have its rows."""
+    places: tuple[tuple[str, int], ...]
+    """Each of its source states, and the number that is covered when it is taken there."""
 
 
 @dataclass
@@ -225,6 +231,8 @@ class Program:
     """The name of a property's method -> the function that evaluates it."""
     faults: list[Fault]
     rows: list[RowCode]
+    covers: int
+    """How many numbers can be covered: one for each row and each state of its machine."""
     initial: tuple[int, ...]
     blocks: tuple[int, int, int] = (0, 0, 0)
     """With symmetry: how many interchangeable blocks there are, the first word of the first, and

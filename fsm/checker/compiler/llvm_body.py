@@ -114,7 +114,8 @@ class Body:
         elif isinstance(stmt, Run):
             self._run(stmt)
         elif isinstance(stmt, Cover):
-            b.store(ir.Constant(I8, 1), b.gep(self.made.args[2], [number(stmt.row)]))
+            place = b.add(number(stmt.row), self.integer(stmt.state))
+            b.store(ir.Constant(I8, 1), b.gep(self.made.args[2], [place]))
         else:
             self._leave(stmt.fault if isinstance(stmt, Fail) else None)
 

@@ -39,9 +39,10 @@ from epochgate.fsm.checker.compiler.layout import Layout, changed
 from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
 from epochgate.fsm.closed import ClosedSystem, Step
+from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.rows import Row
-from epochgate.fsm.source import class_place, row_place
+from epochgate.fsm.source import class_place, origin, row_place
 
 ENDLESS = "the machines trigger each other without end"
 
@@ -53,14 +54,30 @@ class Lowering(Statements):
         super().__init__(system, Layout(system, symmetric))
         self.functions: dict[str, Function] = {}
         self.rows: list[RowCode] = []
-        self._row_numbers: dict[tuple[str, int], int] = {}
+        self._first_covers: dict[tuple[str, int], int] = {}
+        self._covers = 0
         for name, machine in system.MACHINES.items():
             for number, row in enumerate(machine.ROWS):
-                self._row_numbers[name, number] = len(self.rows)
+                first = self._first_covers[name, number] = self._covers
+                self._covers += len(machine.STATES)
                 source = row.source if isinstance(row.source, str) else " or ".join(row.source)
                 file, line = row_place(machine, row.trigger, row.because)
                 self.rows.append(
-                    RowCode(name, row.trigger, source, row.because, row.is_ignored, file, line)
+                    RowCode(
+                        machine=name,
+                        trigger=row.trigger,
+                        source=source,
+                        because=row.because,
+                        is_ignored=row.is_ignored,
+                        file=file,
+                        line=line,
+                        is_environment=machine.IS_ENVIRONMENT,
+                        origin=origin(machine, row),
+                        places=tuple(
+                            (state, first + machine.STATES.index(state))
+                            for state in expand(machine.STATES, row)
+                        ),
+                    )
                 )
 
     def program(self) -> Program:
@@ -101,6 +118,7 @@ class Lowering(Statements):
             properties=properties,
             faults=[*self.faults],
             rows=self.rows,
+            covers=self._covers,
             initial=self.layout.pack(self.layout.initial),
             blocks=self.layout.blocks,
         )
@@ -237,12 +255,14 @@ class Lowering(Statements):
     def _taken(
         self, scope: Scope, number: int, row: Row, arguments: tuple[Expr, ...]
     ) -> tuple[Stmt, ...]:
-        instance = scope.instance
+        instance, states = scope.instance, self.machine(scope.instance).STATES
         cell = self.layout.places[instance.name, instance.index].get("state")
+        sources = expand(states, row)
+        state = Load(cell) if cell and len(sources) > 1 else states.index(sources[0])
         with scope.captured() as block:
-            block.append(Cover(self._row_numbers[instance.name, number]))
+            block.append(Cover(self._first_covers[instance.name, number], state))
             if row.dest is not None and cell is not None:
-                block.append(Store(cell, self.machine(instance).STATES.index(row.dest)))
+                block.append(Store(cell, states.index(row.dest)))
             for name in row.actions:
                 self.invoke(scope, instance, name, arguments)
         return tuple(block)

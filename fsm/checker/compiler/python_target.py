@@ -28,6 +28,7 @@ from epochgate.fsm.checker.compiler.ir import (
     Select,
     Stmt,
     Store,
+    fold,
 )
 
 Words = tuple[int, ...]
@@ -154,7 +155,9 @@ class PythonTarget:
             return f"run(t, {self._names[stmt.function]})"
         if isinstance(stmt, Fail):
             return f"raise StepFault({stmt.fault})"
-        return f"covered.add({stmt.row})" if isinstance(stmt, Cover) else self._leave
+        if isinstance(stmt, Cover):
+            return f"covered.add({self._expr(fold('+', stmt.row, stmt.state))})"
+        return self._leave
 
     def _store(self, stmt: Store) -> str:
         cell = self.program.cells[stmt.cell]

@@ -328,7 +328,7 @@ class CompiledSearch(Search):
 
     def examine(self, level: Sequence[Span], demanded: int, pause: Pause) -> Finding | None:
         held, fault = np.zeros(2, np.int64), np.array([-1, 0], np.int64)
-        covered = np.zeros(len(self.program.rows) + 1, np.uint8)
+        covered = np.zeros(self.program.covers + 1, np.uint8)
         for first, end in level:
             for start in range(first, end, PIECE):
                 pause()

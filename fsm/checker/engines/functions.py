@@ -62,7 +62,7 @@ class Worker:
         self.act = np.empty(room, np.uint16)
         self.source = np.empty(room, np.int64)
         self.hashes = np.empty(room, np.int64)
-        self.covered = np.zeros(len(program.rows) + 1, np.uint8)
+        self.covered = np.zeros(program.covers + 1, np.uint8)
         self.begin = 0
         """The first state of the level that is being made, in the present chunk."""
         self.spans: list[Span] = []

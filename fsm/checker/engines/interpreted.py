@@ -36,17 +36,17 @@ class InterpretedTarget:
         self.covered: set[int] = set()
         self._names = {type(m): n for n in system.MACHINES for m in system.instances(n)}
         self._premises = {p.name: p.then for p in system.properties() if p.kind == "always"}
-        self._rows: dict[tuple[int, int], int] = {}
-        number = 0
-        for machine in system.MACHINES.values():
-            for row in machine.ROWS:
-                # The same row may stand in the tables of several machines.
-                self._rows[id(machine), id(row)] = number
-                number += 1
+        # The same row may stand in the tables of several machines.
+        rows = (
+            (id(machine), id(row)) for machine in system.MACHINES.values() for row in machine.ROWS
+        )
+        self._places = {
+            row: dict(code.places) for row, code in zip(rows, program.rows, strict=True)
+        }
         system.observer = self._observe
 
     def _observe(self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]) -> None:
-        self.covered.add(self._rows[id(type(machine)), id(row)])
+        self.covered.add(self._places[id(type(machine)), id(row)][source])
 
     def enabled(self, state: Words) -> list[int]:
         self.packing.load(state)

@@ -88,7 +88,7 @@ class Search(ABC):
 
     @abstractmethod
     def covered(self) -> set[int]:
-        """The numbers of the rows that were taken."""
+        """The numbers of the rows that were taken, in the states in which they were."""
 
     @abstractmethod
     def descend(self, pause: Pause) -> Finding | list[Span]:

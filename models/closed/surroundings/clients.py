@@ -74,6 +74,7 @@ class Client(Environment):
             assert self.awaits_answer, "a client is answered once"
             self.awaits_answer = False
         else:
+            assert request == SNAPSHOT, "what is answered was asked for"
             assert self.awaits_snapshot, "a client gets one snapshot for each request"
             self.awaits_snapshot = False
 

@@ -297,6 +297,9 @@ class Restarter(Environment):
     # port `driver` of the lifecycle
 
     def restart_one(self, subtask: int, attempt: int, reason: int) -> None:
+        assert attempt == self.system.attempt[subtask].number, (
+            "the attempt that failed is restarted"
+        )
         self.due[subtask] = True
 
     def restart_all(self, restarts: int, reason: int) -> None:

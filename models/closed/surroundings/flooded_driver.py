@@ -159,6 +159,12 @@ class FloodedWire(Environment):
         self.is_paused = True
 
     def watch(self, until_bytes: int, until_messages: int) -> None:
+        half_bytes = self.system.waiting_bytes_max // 2
+        half = self.system.waiting_messages_max // 2
+        bytes_due = self.arrived_bytes if self.arrived_bytes > half_bytes else half_bytes
+        messages_due = self.arrived if self.arrived > half else half
+        assert until_bytes + half_bytes == bytes_due, "half of the bytes may wait"
+        assert until_messages + half == messages_due, "half of the messages may wait"
         self.is_watched = True
         self.watched_bytes = until_bytes
         self.watched = until_messages

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import ANY, STAY, Bool, Channel, Fifo, Int, Row, Trigger
+from epochgate.fsm import STAY, Bool, Channel, Fifo, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.send_window import QUIET, SendWindow
 
@@ -31,7 +31,7 @@ class AttemptsSendWindow(SendWindow):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *SendWindow.ROWS,
-        Row("replaced", ANY, QUIET, None, None, "the next attempt has a gateway of its own"),
+        Row("replaced", QUIET, STAY, None, None, "the next attempt has a gateway of its own"),
     )
     # fmt: on
 
@@ -66,6 +66,7 @@ class FloodingCoordinator(Environment):
     refused: Trigger
     look: Trigger
     want: Trigger
+    want_besides: Trigger
     look_again: Trigger
     told: Trigger
     renew: Trigger
@@ -76,14 +77,18 @@ class FloodingCoordinator(Environment):
             "put",                            "the event is within what is granted"),
         Row("send",         READY,   STAY,    "has_more and not is_granted",
             "ask",                            "the window decides"),
-        Row("send_besides", WAITING, STAY,    "has_more and fits",
+        Row("send_besides", WAITING, STAY,    "has_more",
             "ask",                            "another thread sends, while one waits"),
         Row("refused",      READY,   REFUSED, None,
             None,                             "nothing was sent"),
+        Row("refused",      WAITING, STAY,    None,
+            None,                             "the other thread sends nothing"),
         Row("look",         REFUSED, ASKING,  None,
             "note_over",                      "it asks for room: what is over is read"),
         Row("want",         ASKING,  WAITING, None,
             "want_room",                      "more may be over by now"),
+        Row("want_besides", WAITING, STAY,    None,
+            "want_room_too",                  "another thread waits for room as well"),
         Row("look_again",   WAITING, STAY,    "is_due",
             "say_freed",                      "it may have been over before it was watched for"),
         Row("told",         WAITING, READY,   None,
@@ -103,9 +108,6 @@ class FloodingCoordinator(Environment):
         granted = self.granted if self.granted > 0 else self.system.unconfirmed_bytes_max
         return self.sent + self.size() <= granted
 
-    def fits(self) -> bool:
-        return self.sent + self.size() <= self.over + self.system.unconfirmed_bytes_max
-
     def is_due(self) -> bool:
         return self.is_watched and self.over >= self.watched
 
@@ -124,6 +126,9 @@ class FloodingCoordinator(Environment):
     def want_room(self) -> None:
         self.system.send_window.want(self.sent, self.seen)
         self.seen = 0
+
+    def want_room_too(self) -> None:
+        self.system.send_window.want(self.sent, self.over)
 
     def say_freed(self) -> None:
         self.is_watched = False
@@ -151,6 +156,7 @@ class FloodingCoordinator(Environment):
 
     def allow(self, size: int, until: int) -> None:
         assert size == self.size(), "what may be sent is the event that was asked for"
+        assert until >= self.sent + size, "what may be sent is within what is granted"
         self.granted = until
         self.put()
 
@@ -161,6 +167,9 @@ class FloodingCoordinator(Environment):
         self.refused()
 
     def watch(self, until: int) -> None:
+        assert until == self.sent - self.system.unconfirmed_bytes_max // 2, (
+            "a sender is told once half of the bound is free"
+        )
         self.is_watched = True
         self.watched = until
 

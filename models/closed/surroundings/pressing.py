@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import ANY, STAY, Bool, Int, Row, Trigger
+from epochgate.fsm import STAY, Bool, Int, Row, Trigger
 from epochgate.models.closed.surroundings.user import Sender
 from epochgate.models.send_window import QUIET, SendWindow
 
@@ -22,7 +22,7 @@ class GatewaysWindow(SendWindow):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         *SendWindow.ROWS,
-        Row("replaced", ANY, QUIET, None, None, "the next attempt has a gateway of its own"),
+        Row("replaced", QUIET, STAY, None, None, "the next attempt has a gateway of its own"),
     )
     # fmt: on
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from epochgate.models.closed.job import ClosedJob
 
 AWAY, HERE = "away", "here"
-CURRENT, OUTDATED = 0, 1
+CURRENT, OUTDATED = 1, 0
 """Whose figures they are: those of the process that speaks, or of one before it."""
 INITIALIZE, RUN, LOST, ENDED, FINISHED, FAILED, FATAL = 0, 1, 2, 3, 4, 5, 6
 

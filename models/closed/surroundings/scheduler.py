@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
+from epochgate.fsm import ANY, STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class Cluster(Environment):
     launch: Trigger
     fill: Trigger
     empty: Trigger
+    doubt: Trigger
+    hush: Trigger
+    wait: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -50,6 +53,9 @@ class Cluster(Environment):
         Row("launch", "up", STAY, "may_launch", "have_executor", "Spark starts another executor on a host that lives"),
         Row("fill",  "up", STAY, "may_fill", "take_slot",   "another application takes the slot"),
         Row("empty", "up", STAY, "was_full", "free_slot",   "the other application is done"),
+        Row("doubt", "up", STAY, "may_doubt", "tell_missed", "another task of the job there fails to reach the driver"),
+        Row("hush",  "up", STAY, "may_hush", "tell_silenced", "a process of another task there is not heard any more"),
+        Row("wait",  "up", STAY, "may_wait", "tell_unanswered", "its executor takes its time, or is lost"),
     )
     # fmt: on
 
@@ -89,6 +95,42 @@ class Cluster(Environment):
             and not self.system.scheduler.holds(self.host)
             and self.system.scheduler.may_change()
         )
+
+    def is_unreachable(self) -> bool:
+        return self.is_cut or self.is_gone
+
+    def may_doubt(self) -> bool:
+        return self.is_unreachable() and self.system.scheduler.state != OVER
+
+    def may_hush(self) -> bool:
+        return self.may_doubt() and self.has_other()
+
+    def may_wait(self) -> bool:
+        return self.system.scheduler.has_missed[self.host] and self.has_other()
+
+    def has_other(self) -> bool:
+        """Whether another task of the job may have a process there."""
+        return (
+            self.system.scheduler.has_come
+            and self.system.scheduler.state != OVER
+            and not self.system.scheduler.holds(self.host)
+            and not self.is_given_up
+        )
+
+    def other(self) -> int:
+        """What stands for the other task's attempt."""
+        return self.system.hosts + self.host + 1
+
+    def tell_missed(self) -> None:
+        self.system.scheduler.has_missed[self.host] = True
+        self.system.placement.missed(self.host)
+
+    def tell_silenced(self) -> None:
+        self.system.scheduler.has_missed[self.host] = True
+        self.system.placement.silenced(self.host, self.other())
+
+    def tell_unanswered(self) -> None:
+        self.system.placement.unanswered(self.host, self.other(), not self.is_unreachable())
 
     def was_full(self) -> bool:
         return self.is_full
@@ -138,7 +180,7 @@ class Scheduler(Environment):
     """An executor was given up although a process there could be heard."""
     was_stranded: bool = Bool()
     is_stranded: bool = Bool()
-    """The driver was told so, and no task has had a host to turn to since."""
+    """As the driver was told, until the task is turned away, tries elsewhere or speaks."""
     is_avoided: list[bool] = Array(Bool(), "hosts")
     """As the driver was told."""
     is_repeated: bool = Bool()
@@ -157,7 +199,6 @@ class Scheduler(Environment):
     miss: Trigger
     lose: Trigger
     silence: Trigger
-    doubt: Trigger
     answer: Trigger
     wait: Trigger
     notice: Trigger
@@ -184,8 +225,6 @@ class Scheduler(Environment):
             None,                              "the connection is lost"),
         Row("silence", HERE,               SILENT,  "not is_reachable",
             "tell_silenced",                   "the process is not heard any more; Spark holds its task"),
-        Row("doubt",   HERE,               STAY,    "not is_reachable",
-            "tell_missed",                     "another task of the job there fails to reach the driver"),
         Row("answer",  SILENT,             PENDING, "was_killed and not is_lost",
             "forget_kill",                     "the executor has ended the task"),
         Row("wait",    SILENT,             STAY,    "was_killed",
@@ -202,16 +241,24 @@ class Scheduler(Environment):
         Row("deafen",  (RUNNING, SILENT),  STAY,    "may_deafen",
             "stop_hearing",                    "the JVM of the driver does not do what it is asked next"),
 
-        Row("turn_away",    RUNNING,            PENDING, "hears",
+        Row("turn_away",    RUNNING,            PENDING, "is_own and hears",
             "check, judge",                    "the attempt is killed"),
-        Row("turn_away",    RUNNING,            STAY,    "not hears",
+        Row("turn_away",    RUNNING,            STAY,    "is_own and not hears",
             "check, judge, refuse",            "the attempt goes on"),
-        Row("turn_away",    SILENT,             STAY,    None,
+        Row("turn_away",    SILENT,             STAY,    "is_own",
             "check, order_end",                "the executor is told to end the task"),
-        Row("remove_executor", SILENT,          STAY,    "not hears",
+        Row("turn_away",    ANY,                STAY,    "not is_own and hears",
+            "check_other",                     "the executor is told to end the other task"),
+        Row("turn_away",    ANY,                STAY,    "not is_own and not hears",
+            "check_other, refuse",             "the other task's executor is told nothing"),
+        Row("remove_executor", SILENT,          STAY,    "is_own and not hears",
             "check, refuse",                   "Spark goes on to wait for the executor"),
-        Row("remove_executor", SILENT,          PENDING, "hears",
+        Row("remove_executor", SILENT,          PENDING, "is_own and hears",
             "check, forget_kill, give_up_early, give_host_up", "Spark starts the task again elsewhere"),
+        Row("remove_executor", ANY,             STAY,    "not is_own and not hears",
+            "check_other, refuse",             "Spark goes on to wait for the other task's executor"),
+        Row("remove_executor", ANY,             STAY,    "not is_own and hears",
+            "check_other, give_other_up",      "Spark starts the other task again elsewhere"),
         Row("ask_strategy", (PENDING, RUNNING, SILENT), STAY,    "may_ask",
             "check_question, count_question",  "the restart strategy lets the job go on"),
         Row("ask_strategy", (PENDING, RUNNING, SILENT), OVER,    "not may_ask",
@@ -274,13 +321,14 @@ class Scheduler(Environment):
                 self.system.placement.room(h, False)
 
     def tell_landed(self) -> None:
-        self.is_stranded = self.is_stranded and self.has_missed[self.at]
+        if not self.has_missed[self.at]:
+            self.is_stranded = False
         self.system.placement.landed(self.at, self.attempt())
 
     def tell_reached(self) -> None:
         self.has_come = True
-        self.is_stranded = False
         self.has_missed[self.at] = False
+        self.is_stranded = False
         self.system.placement.reached(self.at)
 
     def tell_missed(self) -> None:
@@ -307,6 +355,18 @@ class Scheduler(Environment):
     def attempt(self) -> int:
         """What stands for the attempt that the driver looks at."""
         return self.at + 1
+
+    def is_own(self, host: int, attempt: int) -> bool:
+        """Whether this is an attempt of the task that is looked at."""
+        return attempt <= self.system.hosts
+
+    def check_other(self, host: int, attempt: int) -> None:
+        assert attempt == self.system.cluster[host].other(), "what is ended is the other attempt"
+        assert self.has_missed[host], "what is ended is where processes are not heard"
+
+    def give_other_up(self, host: int) -> None:
+        self.is_hasty = not self.system.cluster[host].is_unreachable()
+        self.system.cluster[host].is_given_up = True
 
     def check(self, host: int, attempt: int) -> None:
         assert host == self.at, "what is ended is where the task runs"
@@ -343,18 +403,17 @@ class Scheduler(Environment):
 
     def note_given_up(self) -> None:
         self.is_given_up = True
-        self.is_stranded = False
 
     def count_question(self) -> None:
         self.asked += 1
 
     def judge(self, host: int) -> None:
-        self.is_stranded = False
         self.is_wronged = not self.has_missed[host] or not any(
             h != host and self.system.cluster[h].is_open() and not self.has_missed[h]
             for h in range(self.system.hosts)
         )
         self.was_turned_away = True
+        self.is_stranded = False
 
     def avoid(self, host: int) -> None:
         self.is_repeated = self.is_avoided[host]
@@ -366,5 +425,6 @@ class Scheduler(Environment):
 
     def strand(self, host: int) -> None:
         assert host == self.at, "the driver is told where the task tries again"
+        assert not self.is_stranded, "the driver is told once that every free slot is suspect"
         self.was_stranded = True
         self.is_stranded = True

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 STARTING, UP, DOWN = "starting", "up", "down"
 REGISTER, REQUEST = 0, 1
-CURRENT, OUTDATED = 0, 1
+CURRENT, OUTDATED = 1, 0
 """Whose words they are: those of the reader that is there, or of one before it."""
 
 
@@ -303,5 +303,6 @@ class Dealer(Environment):
         self.system.job.abort_if_under_way()
 
     def listed(self, split: int) -> None:
+        assert split > 0, "what is listed is a split"
         assert not self.system.job.is_to_assign(split), "what is listed is assigned"
         self.system.job.to_list -= 1

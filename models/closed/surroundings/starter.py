@@ -207,10 +207,15 @@ class Wires(Environment):
     # port `scheduler`
 
     def deploy(self, attempt: int) -> None:
-        pass
+        self.check_attempt(attempt)
 
     def starting(self, attempt: int) -> None:
-        pass
+        self.check_attempt(attempt)
+
+    def check_attempt(self, attempt: int) -> None:
+        assert attempt == self.system.attempt[self.subtask].number, (
+            "a process is started for the present attempt"
+        )
 
     def release(self, identity: int) -> None:
         assert self.system.concurrent < 2, "a process of concurrent attempts has one alone"
@@ -226,6 +231,9 @@ class Wires(Environment):
         self.end(identity)
 
     def dismiss(self, identity: int) -> None:
+        assert self.system.starter[identity - 1].phase == CONNECTED, (
+            "a process that is told to leave has not begun"
+        )
         self.end(identity)
 
 

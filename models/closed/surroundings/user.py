@@ -283,6 +283,7 @@ class User(Unasked):
         self.is_owed_an_end = True
 
     def complete(self, checkpoint: int) -> None:
+        assert checkpoint == self.system.checkpoint.completed, "the newest one is completed"
         self.is_owed_an_end = False
 
     def aborted(self, checkpoint: int) -> None:
@@ -291,9 +292,11 @@ class User(Unasked):
             self.system.names.rename_marks()
 
     def ready(self, subtask: int, attempt: int) -> None:
+        assert attempt == self.system.attempt[subtask].number, "the present attempt is ready"
         self.system.sender[self.coordinator, subtask].ready()
 
     def failed(self, subtask: int, attempt: int, reason: int) -> None:
+        assert attempt == self.system.attempt[subtask].number, "the present attempt has failed"
         self.system.sender[self.coordinator, subtask].failed()
 
     def subtask_reset(self, subtask: int, checkpoint: int) -> None:
