@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Array, Int, Row, Trigger, machines
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger, machines
 from epochgate.fsm.closed import (
     ClosedSystem,
     Environment,
@@ -20,7 +20,7 @@ from epochgate.fsm.closed import (
     sometimes,
     terminal,
 )
-from epochgate.models.batch_snapshot import ASKED, CONFIRMING, BatchSnapshot
+from epochgate.models.batch_snapshot import ASKED, CONFIRMING, IDLE, BatchSnapshot
 
 UNUSED, OPEN, OVER = "unused", "open", "over"
 
@@ -78,12 +78,15 @@ class World(Environment):
     requests: int = Int("R")
     answered: int = Int("R")
     failures: int = Int("F")
+    is_to_fail: bool = Bool()
+    """The snapshot under way has to fail in this step; never so between two steps."""
 
     request: Trigger
     send: Trigger
     deliver: Trigger
     lose: Trigger
     go_back: Trigger
+    spoil: Trigger
     hear_late: Trigger
 
     # fmt: off
@@ -98,6 +101,8 @@ class World(Environment):
             "lose_all, begin_again",         "the subtask fails and begins again from nothing"),
         Row("go_back", "up", STAY, "may_fail",
             "cancel, lose_all, begin_again", "everything goes back to the beginning"),
+        Row("spoil",   "up", STAY, "may_fail and is_under_way",
+            "demand_failure, cancel",        "the coordinator finds its state wrong"),
         Row("hear_late", "up", STAY, "has_asked_once",
             "end_again",                     "what is over ends once more"),
     )
@@ -121,6 +126,9 @@ class World(Environment):
     def may_fail(self) -> bool:
         return self.failures < self.system.F
 
+    def is_under_way(self) -> bool:
+        return self.system.batch_snapshot[self.coordinator].state != IDLE
+
     def count_request(self) -> None:
         self.requests += 1
         self.system.batch_snapshot[self.coordinator].ask()
@@ -133,6 +141,10 @@ class World(Environment):
         for n in range(self.system.S):
             if self.upto[n] >= self.handled:
                 self.system.batch_snapshot[self.coordinator].confirm(n + 1)
+
+    def demand_failure(self) -> None:
+        self.failures += 1
+        self.is_to_fail = True
 
     def cancel(self) -> None:
         self.system.batch_snapshot[self.coordinator].cancel()
@@ -176,6 +188,7 @@ class World(Environment):
 
     def failed(self) -> None:
         self.answered += 1
+        self.is_to_fail = False
 
     def refused(self) -> None:
         self.answered += 1
@@ -198,6 +211,7 @@ class BatchJob(ClosedSystem):
         Step("world", "deliver"),
         Step("world", "lose", is_fair=False),
         Step("world", "go_back", is_fair=False),
+        Step("world", "spoil", is_fair=False),
         Step("world", "hear_late", is_fair=False, is_stuttering=True),
         Step("answer", "complete"),
         Step("answer", "fail", is_fair=False),
@@ -223,6 +237,10 @@ class BatchJob(ClosedSystem):
     @sometimes("a future of an earlier snapshot is open while another is taken")
     def is_late(self) -> bool:
         return self.answer[0].state == OPEN and self.batch_snapshot[0].number > 1
+
+    @always("a snapshot that is cancelled has failed")
+    def fails_at_once(self) -> bool:
+        return not self.world[0].is_to_fail
 
     @always("no client is answered that has not asked")
     def is_asked(self) -> bool:

@@ -220,6 +220,7 @@ class Attempts(Environment):
     def joined(self, attempt: int) -> None:
         for a in range(self.system.attempts):
             if a == attempt:
+                assert not self.has_joined[a], "a reader joins once"
                 self.has_joined[a] = True
 
     def left(self, attempt: int) -> None:

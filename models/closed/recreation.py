@@ -60,6 +60,8 @@ class Inners(Environment):
     """The job has begun."""
     is_started: bool = Bool()
     """The present coordinator was told to start."""
+    is_broken: bool = Bool()
+    """There is no present coordinator: it could not be made, or has failed the job."""
     raised: int = Int("made")
     """The last coordinator of which a call has raised, counted from 1."""
     is_over: bool = Bool()
@@ -199,19 +201,25 @@ class Inners(Environment):
 
     def restore(self, generation: int) -> None:
         assert generation == 0, "only the first is restored in place"
+        assert self.is_restore_due, "the first is restored once"
         self.is_restore_due = False
 
     def start(self, generation: int) -> None:
         assert generation == self.system.recreation.generation, "the present one is started"
+        assert not self.is_started, "each is started once"
+        assert not self.is_awaited, "one that is not made yet is not started"
+        assert not self.is_broken, "one that is broken is not started"
         self.is_started = True
 
     def replace(self, generation: int) -> None:
         self.is_started = False
+        self.is_broken = False
         self.is_closing[generation] = True
         self.has_timer[generation] = True
         self.is_awaited = True
 
     def fail_job(self, generation: int) -> None:
+        assert self.is_failure_due, "a close that is awaited fails the job, and once"
         assert generation == self.system.recreation.closing, "the job fails for the close it awaits"
         self.is_failure_due = False
 
@@ -225,6 +233,7 @@ class Inners(Environment):
         self.is_awaited = False
         if self.is_to_fail:
             self.is_to_fail = False
+            self.is_broken = True
             self.system.recreation.unmade()
         else:
             self.is_started = is_started
@@ -243,6 +252,7 @@ class Inners(Environment):
         if self.is_to_raise:
             self.is_to_raise = False
             self.is_started = False
+            self.is_broken = True
             self.raised = generation + 1
             self.system.recreation.raised()
         else:
@@ -265,7 +275,10 @@ class Inners(Environment):
 
     def close(self, generation: int) -> None:
         assert generation == self.system.recreation.generation, "the present one is closed"
+        assert not self.is_over, "the last is closed once"
+        assert self.open_calls() == 0, "callers are told before a close, which may hang"
         self.is_started = False
+        self.is_broken = False
         self.is_over = True
 
 
@@ -333,10 +346,10 @@ class RecreatedJob(ClosedSystem):
     def has_broken(self) -> bool:
         return self.recreation.state == BROKEN and self.inners.raised > 1
 
-    @always("between two steps no successor waits to be made, and no call for one that is there")
+    @always("between two steps no successor waits to be made, and calls wait for one alone")
     def is_made_at_once(self) -> bool:
         return self.recreation.state != MAKING and (
-            self.recreation.state != CAUGHT_UP or self.recreation.deferred.empty()
+            self.recreation.state == DEFERRED or self.recreation.deferred.empty()
         )
 
     @always("what is deferred waits for a close", when="is_deferred")

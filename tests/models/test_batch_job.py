@@ -40,7 +40,7 @@ class WithGullible(BatchJob):
 def test_what_is_handed_over_was_handled_on_every_interleaving() -> None:
     result = check(BatchJob(), engine=ENGINE)
     assert result.verdict is Verdict.PASS
-    assert (result.states, result.transitions) == (5784, 23266)
+    assert (result.states, result.transitions) == (6582, 27448)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,27 @@ that is found fails.
 
 from __future__ import annotations
 
+from tests.mutation.reasons import OVER_ANYWAY
+
 SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
 SAME_BATCH = "the entry of the batch was kept in the same step, so what it has left is the batch's"
 NONE_PENDING = "without a pending change every row does the same: nothing"
+IS_OVER = "the first report ends the checkpoint, and the second is of one that is over"
+NO_SEND = "no send is awaited before the snapshot is taken, or once it is over"
+CANCELLED = "the checkpoint, which fails, cancels the snapshot in the same step"
+SAME_STEP = "both come to pass in the same step, and neither looks at what the other changes"
+OWN_NUMBER = "the row is for the checkpoint that the snapshot is of"
+NOTHING_LEFT = "the first time leaves nothing to do for the second"
+SECOND_LOOK = "the second look comes to what the first has left, and finds nothing to do there"
+NOT_THERE = "no reader is there in this state, so the row is not for it"
+NO_WORK = "a job without work after its commits never owes any"
+ALWAYS_FREE = "a subtask has as many places as it may have attempts at once"
+NONE_STARTS = (
+    "no attempt starts to run while a checkpoint is under way: a failure aborts it, and a restart "
+    "waits for the store"
+)
+OVER_BEFORE = "a checkpoint that is under way is over before the job ends"
 ONE_STEP = (
     "both are done in one step of one thread, nothing reads one of them before the other is done, "
     "and an error in either ends the attempt"
@@ -54,16 +71,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "where no sender waits, what the watch finds is ignored": (
         "send_window: freed from awaited when not has_room: also from quiet",
     ),
-    "where no send is awaited, none is the last that is awaited": (
-        "batch_snapshot: confirm from confirming when is_current and is_last: also from idle",
-        "batch_snapshot: confirm from confirming when is_current and is_last: also from asked",
-    ),
-    "the number is the one behind what was read, however often it is noted": (
-        "control_update: newest from reading: note_next twice",
-    ),
     SHADOWED: (
         "control_update: broken from writing when has_tried: also from reading",
-        "batch_snapshot: cancel from idle: also from confirming",
         *(
             f"batch_plan: broken from fetching: also from {state}"
             for state in ("looking", "restoring", "reading", "writing", "confirming")
@@ -73,15 +82,164 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "batch_plan: broken from any state but idle, forgetting, fetching: also from fetching",
     ),
     "what is noted twice is the same as once": (
-        "batch_plan: begin from idle: note_batch twice",
-        "batch_plan: run from idle: note_batch twice",
-        "batch_plan: newest from reading: note_version twice",
+        "task: event from running, ended when is_next: count twice",
     ),
     SAME_BATCH: (
         "batch_plan.ask_forget: `self.batch > self.system.retained` -> "
         "`self.behind > self.system.retained`",
         "batch_plan.ask_forget: `self.batch - self.system.retained` -> "
         "`self.behind - self.system.retained`",
+    ),
+    NOTHING_LEFT: (
+        "recreation: reset from deferred: drop_deferred twice",
+        "recreation: unmade from making: drop_deferred twice",
+        "recreation: raised from caught_up: drop_deferred twice",
+        "recreation: close from any state but making, closed: drop_deferred twice",
+        "snapshot: lose from confirming: stop_waiting twice",
+        "snapshot: cancel from confirming when is_current: stop_waiting twice",
+        "assignment: lost from reading when is_only_one: leave twice",
+        "assignment: lost from told when is_only_one: leave twice",
+        "assignment: lost from reading, told when not is_only_one and has_place: leave twice",
+        "assignment: lost from absent, owed when has_place: leave twice",
+        "assignment: reset from absent: take_back twice",
+        "assignment: reset from owed when has_newer: take_back twice",
+        "assignment: take from any state but returned when not is_waiting: "
+        "move_under_checkpoint twice",
+        "assignment: complete from any state but returned: forget_completed twice",
+        "assignment: restore from any state: leave_all twice",
+        "assignment: restore from any state: forget_all twice",
+        "committer: forgo from idle: drop twice",
+        *(
+            f"committer: {answer} from committing when is_asked and {more}: settle twice"
+            for answer in ("committed", "already_committed")
+            for more in ("not has_more", "has_more")
+        ),
+    ),
+    SECOND_LOOK: (
+        "request: submit from idle when not has_ended: consider twice",
+        "request: submit_periodic from idle when not has_ended: consider twice",
+        "request: settle from chosen when is_wanted: consider twice",
+        "post_commit: done from working when is_asked and is_last: reconsider twice",
+        "post_commit: failed from working when is_asked and not may_retry: reconsider twice",
+        "post_commit: expire from working when is_asked: reconsider twice",
+        *(
+            f"committer: {answer} from committing when is_asked and not has_more: reconsider twice"
+            for answer in ("committed", "already_committed")
+        ),
+    ),
+    IS_OVER: (
+        "snapshot: succeed from asked when is_current and not may_close: report_unmarked twice",
+        "snapshot: fail from asked when is_current: report_failed twice",
+        "snapshot: lose from confirming: also from idle",
+    ),
+    CANCELLED: (
+        "snapshot: succeed from asked when is_current and not may_close: to asked",
+        "snapshot: succeed from asked when is_current and not may_close: to confirming",
+        "snapshot: fail from asked when is_current: to asked",
+        "snapshot: fail from asked when is_current: to confirming",
+        "snapshot: lose from confirming: to asked",
+        "snapshot: lose from confirming: to confirming",
+    ),
+    SAME_STEP: (
+        "snapshot: succeed from asked when is_current and may_close and not has_in_flight: "
+        "report_ready before close_gateways",
+        "snapshot: lose from confirming: report_failed before stop_waiting",
+        "snapshot.close_gateways: `for s in range(self.system.subtasks): "
+        "self.awaited += self.system.gateway[self.coordinator, s].in_flight() "
+        "self.system.gateway[self.coordinator, s].close(checkpoint)` -> "
+        "`for s in range(self.system.subtasks): "
+        "self.system.gateway[self.coordinator, s].close(checkpoint) "
+        "self.awaited += self.system.gateway[self.coordinator, s].in_flight()`",
+    ),
+    OWN_NUMBER: (
+        "snapshot.ask_coordinator: `self.user.checkpoint(checkpoint)` -> "
+        "`self.user.checkpoint(self.checkpoint)`",
+        "snapshot.keep_state: `self.results.keep(checkpoint, state)` -> "
+        "`self.results.keep(self.checkpoint, state)`",
+    ),
+    "once the snapshot is over, nothing from before it is on the wire of a closed gateway": (
+        "snapshot: succeed from asked when is_current and may_close and has_in_flight: "
+        "also from idle",
+    ),
+    "a snapshot that waits has sends on the wire": (
+        "snapshot: succeed from asked when is_current and may_close and not has_in_flight: "
+        "also from confirming",
+    ),
+    "while a snapshot waits for sends, its gateways stay closed": (
+        "snapshot: succeed from asked when is_current and not may_close: also from confirming",
+    ),
+    NOT_THERE: tuple(
+        f"assignment: lost from {state} when is_only_one: also from {other}"
+        for state in ("reading", "told")
+        for other in ("absent", "owed")
+    ),
+    "an attempt without a place is ignored in every state": tuple(
+        f"assignment: lost from absent, owed when not has_place: also from {state}"
+        for state in ("reading", "told")
+    ),
+    "without splits that are newer nothing is taken back": (
+        "assignment: reset from owed when not has_newer: also from absent",
+    ),
+    "the enumerator hears of a reader within one event, and a restore is another": (
+        "assignment: restore from any state: not from returned",
+    ),
+    ALWAYS_FREE: ("assignment.has_free_place: `self.is_taken` -> `self.has_joined`",),
+    OVER_BEFORE: (
+        "request: submit from any state when has_ended: not from chosen",
+        "request: submit_periodic from any state when has_ended: not from chosen",
+    ),
+    NONE_STARTS: (
+        "request: reconsider from any state but queued: not from chosen",
+        "request: reconsider from queued when may_trigger: also from chosen",
+    ),
+    "what is put off is the oldest of what is owed, whatever enters behind it": (
+        "post_commit: owe from put_off: begin before enter",
+    ),
+    NO_WORK: (
+        "post_commit: owe from idle when not has_work: also from working",
+        "post_commit: owe from idle when not has_work: also from put_off",
+    ),
+    "where no commit is under way, nothing waits once one was asked for": tuple(
+        f"committer: {answer} from committing when is_asked and has_more: also from idle"
+        for answer in ("committed", "already_committed")
+    ),
+    NO_SEND: (
+        "snapshot: lose from any state but confirming: not from asked",
+        "snapshot: lose from confirming: also from asked",
+        "snapshot: cancel from confirming when is_current: also from asked",
+        "batch_snapshot: confirm from confirming when is_current and is_last: also from asked",
+        "batch_snapshot: confirm from confirming when is_current and is_last: also from idle",
+    ),
+    OVER_ANYWAY: (
+        "task: restore from finished, failed: not from finished",
+        "task: event from finished, failed: not from finished",
+        "task: barrier from finished, failed: not from finished",
+        "task: finish from finished, failed: not from finished",
+        "task: complete from any state but running, ended: not from finished",
+        "task: aborted from any state but running, ended: not from finished",
+    ),
+    "the worker asks the program for no more work after the end": (
+        "task: end_input from any state but created, running: not from finished",
+    ),
+    "the worker of an attempt that is over calls no code that could fail": (
+        "task: fail from finished, failed: not from finished",
+    ),
+    "a successor is made within one event, and a close ends in another": (
+        *(
+            name
+            for end in ("closed", "close_failed", "close_late")
+            for name in (
+                f"recreation: {end} from any state but fresh, deferred: not from making",
+                f"recreation: {end} from deferred when is_awaited: also from making",
+            )
+        ),
+    ),
+    "the first coordinator has the number 0, as the close of none has": (
+        "recreation.restore_first: `self.generation` -> `self.closing`",
+    ),
+    "the close that fails is the one that is awaited, as the guard says": (
+        "recreation.fail_for_it: `self.inner.fail_job(generation)` -> "
+        "`self.inner.fail_job(self.closing)`",
     ),
     ONE_STEP: (
         "in_flight: show from empty when has_state: map before take",

@@ -1,9 +1,9 @@
 """Whether the order of statements, or doing them twice, makes a difference: by what they read,
 write and say.
 
-Fields are those of the machine; a local variable counts as one. An effect and a trigger of another
-machine are said; who hears them hears them after the step, so that only the order among them and
-the values in them count.
+Fields are those of the machine; a local variable counts as one. An effect is told, and a trigger of
+another machine is fired. Effects leave after the step, and triggers wait until the row is done, so
+that only the order among effects, that among triggers and the values in both count.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ READ_ALONE = ("head", "empty", "size")
 
 @dataclass
 class Touched:
-    """What statements read and write, and whether they say something or leave the method."""
+    """What statements read and write, and whether they tell, fire or leave the method."""
 
     read: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
     added: set[str] = field(default_factory=set)
     """Written on top of what was there."""
-    speaks: bool = False
+    tells: bool = False
+    fires: bool = False
     leaves: bool = False
 
     def read_all(self, machine: type[Machine], body: list[ast.stmt]) -> Touched:
@@ -53,21 +54,26 @@ class Touched:
                 self.read |= _names(node)
 
     def _read_call(self, machine: type[Machine], target: ast.expr, name: str) -> None:
-        if isinstance(target, ast.Name) and target.id == "self":
+        if isinstance(target, ast.Name) and target.id == "self" and name in machine.TRIGGERS:
+            self.fires = True
+        elif isinstance(target, ast.Name) and target.id == "self":
             called = Touched().read_all(machine, definition(getattr(machine, name)).body)
             self.read |= called.read
             self.written |= called.written
             self.added |= called.added
-            self.speaks = self.speaks or called.speaks
+            self.tells = self.tells or called.tells
+            self.fires = self.fires or called.fires
+        elif _names(target) & set(machine.PORTS):
+            self.tells = True
         elif not (named := _names(target) & set(machine.FIELDS)):
-            self.speaks = True
+            self.fires = True
         elif name not in READ_ALONE:
             self.written |= named
             self.added |= named
 
 
 def _names(node: ast.AST) -> set[str]:
-    """The fields of the machine and the local variables in an expression."""
+    """The fields of the machine and the local variables in an expression, told apart."""
     own = {
         each.attr
         for each in ast.walk(node)
@@ -75,15 +81,16 @@ def _names(node: ast.AST) -> set[str]:
         and isinstance(each.value, ast.Name)
         and each.value.id == "self"
     }
-    local = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} - {"self"}
-    return own | local
+    local = {f"local {each.id}" for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return own | (local - {"local self"})
 
 
 def is_order_free(machine: type[Machine], first: list[ast.stmt], then: list[ast.stmt]) -> bool:
     """Whether the two come to the same in either order."""
     one, other = Touched().read_all(machine, first), Touched().read_all(machine, then)
     return not (
-        (one.speaks and other.speaks)
+        (one.tells and other.tells)
+        or (one.fires and other.fires)
         or one.leaves
         or other.leaves
         or one.written & (other.read | other.written)
@@ -94,4 +101,4 @@ def is_order_free(machine: type[Machine], first: list[ast.stmt], then: list[ast.
 def is_repeatable(machine: type[Machine], body: list[ast.stmt]) -> bool:
     """Whether doing it twice comes to the same as doing it once."""
     touched = Touched().read_all(machine, body)
-    return not (touched.speaks or touched.added or touched.written & touched.read)
+    return not (touched.tells or touched.fires or touched.added or touched.written & touched.read)

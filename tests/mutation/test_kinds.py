@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.fsm import Machine
+from epochgate.fsm import Machine, Port, output
 from tests.mutation import body_kinds, mutants, row_kinds, verdicts
 from tests.mutation.checking import OWN, bounds
 from tests.mutation.every import KINDS, every_of, kind_of, named
@@ -86,6 +86,17 @@ def test_statements_change_places_where_their_order_counts() -> None:
     assert texts("take_all", "statements swapped") == []
 
 
+class MeterPort(Port):
+    def say(self, count: int) -> None: ...
+    def tell(self, count: int) -> None: ...
+
+
+class Telling(Meter):
+    """A meter that tells its count."""
+
+    out: MeterPort = output(MeterPort)
+
+
 @pytest.mark.parametrize(
     ("first", "then", "is_free"),
     [
@@ -95,14 +106,17 @@ def test_statements_change_places_where_their_order_counts() -> None:
         ("self.out.say(1)", "self.count = 0", True),
         ("self.out.say(self.count)", "self.count = 0", False),
         ("self.out.say(1)", "self.out.tell(1)", False),
+        ("self.out.say(1)", "self.system.meter.stop()", True),
+        ("self.out.say(1)", "self.stop()", True),
+        ("self.system.meter.add()", "self.stop()", False),
         ("self.take_all()", "self.is_full = True", False),
         ("if self.is_full: return", "self.count = 0", False),
     ],
 )
-def test_order_counts_by_what_is_read_written_and_said(
+def test_order_counts_by_what_is_read_written_told_and_fired(
     first: str, then: str, is_free: bool
 ) -> None:
-    machine: type[Machine] = Meter
+    machine: type[Machine] = Telling
     assert is_order_free(machine, body(first), body(then)) is is_free
 
 

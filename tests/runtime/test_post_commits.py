@@ -144,6 +144,20 @@ def test_work_that_has_failed_in_every_try_waits_for_the_next_commit_and_goes_fi
     assert debts(job, 2) == {1: [[0, ["row"]]]}
 
 
+def test_work_that_fails_after_its_limit_is_put_off_once() -> None:
+    outside = Outside(errors=[ValueError("late")])
+    job = working(outside, commit_retries_max=0, commit_timeout_s=5.0)
+    job.flow()
+    job.blocking.hanging.add(LANE)
+    checkpointed(job)
+    while not job.master.report.warnings:
+        job.advance()
+        job.flow()
+    job.settle()
+    assert outside.errors == [], "it has failed after all"
+    assert sum("is tried no more" in text for text in job.master.report.warnings) == 1
+
+
 def test_a_job_that_finishes_waits_for_the_work_after_its_last_commit() -> None:
     outside = Outside(errors=[ValueError("busy")])
     job = working(outside, Script(work=Work.ENDED))

@@ -60,11 +60,13 @@ def test_an_event_that_comes_once_more_is_handled_once() -> None:
     assert said(sent) == [["event", 0, "c"], ["confirm", 0, 3]]
 
 
-def test_an_event_after_one_that_is_missing_ends_the_attempt() -> None:
+@pytest.mark.parametrize("work", [Work.IDLE, Work.ENDED])
+def test_an_event_after_one_that_is_missing_ends_the_attempt(work: Work) -> None:
     sent: list[Any] = []
-    script = Script()
+    script = Script(work=work)
     one = worker(script, sent)
     one.handle([RESTORE, ["event", 0, 1, "a"]])
+    assert one.work() is work
     said(sent)
     one.handle([["event", 0, 3, "c"]])
     (failed,) = said(sent)
@@ -85,6 +87,30 @@ def test_a_restore_that_comes_when_the_attempt_is_over_is_ignored() -> None:
     one.handle([RESTORE])
     assert said(sent) == []
     assert len(script.told("op[0].open")) == 1
+
+
+@pytest.mark.parametrize("last", [["finish"], ["event", 0, 9, "x"]], ids=["finished", "failed"])
+def test_an_attempt_that_is_over_does_nothing_more(last: list[Any]) -> None:
+    sent: list[Any] = []
+    script = Script()
+    one = worker(script, sent)
+    one.handle([RESTORE, last])
+    assert one.is_over
+    said(sent)
+    before = list(script.calls)
+    late: list[list[Any]] = [RESTORE, ["event", 0, 1, "a"], ["event", 0, 7, "b"], ["barrier", 1]]
+    late += [["complete", 1], ["aborted", 1], ["finish"]]
+    for message in late:
+        one.handle([message])
+    assert (said(sent), script.calls) == ([], before)
+
+
+def test_a_message_that_cannot_be_read_ends_an_attempt_that_has_not_begun() -> None:
+    sent: list[Any] = []
+    one = worker(Script(), sent)
+    one.handle([["event", 0]])
+    ((tag, _, _),) = said(sent)
+    assert (tag, one.is_over) == ("failed", True)
 
 
 @pytest.mark.parametrize("notice", ["complete", "aborted"])

@@ -23,7 +23,7 @@ from epochgate.runtime.testing import in_process
 from tests.runtime.scripted import Script, simulated
 from tests.setup import refused_reads
 from tests.setup.test_machines_decide import ROOT, ways
-from tests.spark import test_placing
+from tests.spark import scripted_spark
 from tests.spark.compaction.test_steps import Scripted
 
 TASKS = "runtime/shell/tasks.py", "self._master.checkpoints.note_barriers()"
@@ -114,8 +114,8 @@ def take_a_checkpoint(patch: pytest.MonkeyPatch, owner: Any, name: str, planted:
 
 
 def look_after_processes(patch: pytest.MonkeyPatch, planted: Any) -> str:
-    patch.setattr(test_placing, "Placing", planted.Placing)
-    test_placing.ScriptedSpark("host").look()
+    patch.setattr(scripted_spark, "Placing", planted.Placing)
+    scripted_spark.ScriptedSpark("host").look()
     return ""
 
 

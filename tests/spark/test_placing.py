@@ -3,96 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
 
 import pytest
 
-from epochgate.spark.placing import ANSWER_S, FAILURES_BEFORE_HELLO_MAX, Placing
-from epochgate.spark.resident_job import RUNS_MAX, TaskRun
-from epochgate.spark.slots import Executor
-
-TIMEOUT_S = 60.0
-REFUSED = "CannotConnect: connection refused"
-
-
-class ScriptedSpark:
-    """A Spark that remembers what the test lets happen, and is asked by the class under test."""
-
-    def __init__(self, *hosts: str) -> None:
-        self.rooms: set[str] | None = set(hosts)
-        self.hosts = {*hosts}
-        self.attempts: list[TaskRun] = []
-        self.killed: list[int] = []
-        self.removed: list[str] = []
-        self.speaking: set[int] = set()
-        self.is_answering, self.is_deaf = True, False
-        self.asked_behind: list[int] = []
-        self.said: list[str] = []
-        self.overdue: list[tuple[int, str]] = []
-        self.given_up: list[str] = []
-        self.placing = Placing(
-            self,
-            driver="driver:7000",
-            process_timeout_s=TIMEOUT_S,
-            speaking=lambda: self.speaking,
-            why_missing=lambda missing: f"no process has come for {missing}",
-            on_warning=self.said.append,
-            on_overdue=lambda subtask, reason: self.overdue.append((subtask, reason)),
-            on_given_up=self.given_up.append,
-        )
-
-    def runs(self, skipped: int, most: int = RUNS_MAX) -> list[TaskRun] | None:
-        if most == RUNS_MAX:
-            self.asked_behind.append(skipped)
-        return self.attempts[skipped : skipped + most]
-
-    def executors(self) -> dict[str, Executor] | None:
-        if self.rooms is None:
-            return None
-        self.hosts |= self.rooms
-        return {f"of {host}": Executor(host, host in self.rooms) for host in self.hosts}
-
-    def kill(self, task_attempt_id: int, reason: str) -> bool:
-        self.killed.append(task_attempt_id)
-        if self.is_answering and not self.is_deaf:
-            self.becomes(task_attempt_id, "KILLED")
-        return not self.is_deaf
-
-    def remove(self, executor: str, reason: str) -> bool:
-        self.removed.append(executor)
-        return not self.is_deaf
-
-    def ask(self, executor: str) -> Callable[[], bool]:
-        return lambda: self.is_answering
-
-    def begins(self, host: str, subtask: int = 0) -> int:
-        """The next attempt of a subtask, on a host; returns its id."""
-        self.attempts.append(TaskRun(subtask, len(self.attempts), f"of {host}", "RUNNING", ""))
-        return len(self.attempts) - 1
-
-    def becomes(self, attempt: int, status: str, reason: str = "") -> None:
-        self.attempts[attempt] = self.attempts[attempt]._replace(status=status, reason=reason)
-
-    def fails(self, host: str, subtask: int = 0) -> None:
-        self.becomes(self.begins(host, subtask), "FAILED", REFUSED)
-
-    def speaks(self, host: str, subtask: int = 0) -> int:
-        attempt = self.begins(host, subtask)
-        self.speaking.add(attempt)
-        self.placing.note_hello(attempt)
-        return attempt
-
-    def falls_silent(self, attempt: int, subtask: int = 0) -> None:
-        self.speaking.discard(attempt)
-        self.placing.note_silence(subtask, attempt)
-
-    def looks(self, from_s: float, to_s: float) -> None:
-        """Look every tenth of a second, while no process is wanted."""
-        for tenth in range(round(10 * (to_s - from_s)) + 1):
-            self.look(from_s + tenth / 10, wanted=())
-
-    def look(self, now_s: float = 10.0, wanted: Iterable[int] = (0,), since_s: float = 5.0) -> None:
-        self.placing.look(now_s, dict.fromkeys(wanted, since_s))
+from epochgate.spark.placing import ANSWER_S, FAILURES_BEFORE_HELLO_MAX
+from tests.spark.scripted_spark import REFUSED, ScriptedSpark
 
 
 def test_an_attempt_on_a_host_that_has_failed_is_turned_away_while_another_has_room() -> None:
@@ -332,6 +247,7 @@ def test_an_executor_is_given_up_also_while_every_free_slot_is_on_a_suspect_host
     assert spark.removed == ["of lost"]
     spark.fails("worse", subtask=2)
     spark.look(now_s=11.0 + ANSWER_S)
+    spark.look(now_s=12.0 + ANSWER_S)
     assert sum("the only free slots" in text for text in spark.said) == 1
 
 
@@ -355,6 +271,25 @@ def test_that_free_slots_are_on_suspect_hosts_is_news_again_after_whatever_happe
     spark.look(now_s=70.0)
     spark.look(now_s=200.0)
     assert spark.overdue
+    assert sum("the only free slots" in text for text in spark.said) == 1
+
+
+def test_on_a_suspect_host_a_silent_process_is_ended_also_while_no_other_host_has_room() -> None:
+    spark = ScriptedSpark("bad")
+    spark.is_answering = False
+    lost = [spark.speaks("lost", subtask) for subtask in (1, 2, 3)]
+    spark.hosts.add("lost")
+    spark.falls_silent(lost[0], subtask=1)
+    spark.fails("bad")
+    spark.begins("bad")
+    spark.look()
+    spark.look(now_s=11.0)
+    spark.falls_silent(lost[1], subtask=2)
+    spark.looks(11.1, 11.4 + ANSWER_S)
+    assert spark.killed == lost[:2]
+    assert spark.removed == []  # the third process there is heard
+    spark.begins("bad", subtask=4)
+    spark.look(now_s=20.0, wanted=[4])
     assert sum("the only free slots" in text for text in spark.said) == 1
 
 

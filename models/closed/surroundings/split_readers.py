@@ -203,6 +203,8 @@ class Dealer(Environment):
 
     is_waiting: bool = Bool()
     """The reader has asked, and has no answer."""
+    has_reader: bool = Bool()
+    """As it was told."""
     is_planned: bool = Bool()
     """The next reader is given a split, or told of the end, when it is announced."""
     is_spoken_to: bool = Bool()
@@ -271,9 +273,11 @@ class Dealer(Environment):
     # port `enumerator`
 
     def joined(self, attempt: int) -> None:
-        pass
+        assert not self.has_reader, "a reader joins once"
+        self.has_reader = True
 
     def left(self, attempt: int) -> None:
+        self.has_reader = False
         self.is_waiting = False
 
     def announce(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.commits import FINISHED, UP
+from epochgate.models.committer import IDLE
 
 if TYPE_CHECKING:
     from epochgate.models.closed.commits import CommitJob
@@ -189,6 +190,7 @@ class Sink(Environment):
     def carry(self, checkpoint: int, earlier: int) -> None:
         self.system.checkpoint.check_saving(checkpoint)
         assert self.is_held[earlier - 1], "the driver has the committables of what it stores"
+        assert not self.system.checkpoint.carried[earlier - 1], "each is carried once"
         self.system.checkpoint.carried[earlier - 1] = True
 
     def cover(self, checkpoint: int) -> None:
@@ -203,6 +205,7 @@ class Sink(Environment):
         assert self.is_visible[checkpoint - 1], "what leaves the ledger has taken effect"
 
     def forgone(self, checkpoint: int) -> None:
+        assert self.system.committer.state == IDLE, "a commit may be given up while none is made"
         self.system.store.forgone = checkpoint
 
 

@@ -163,14 +163,15 @@ class HandEnumerator(SplitEnumerator):
 class HandSource(Source):
     """Makes enumerators and keeps them, the last one at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[HandEnumerator] = HandEnumerator) -> None:
+        self.kind = kind
         self.enumerators: list[HandEnumerator] = []
         self.errors: list[Exception] = []
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> SplitEnumerator:
         if self.errors:
             raise self.errors.pop(0)
-        self.enumerators.append(HandEnumerator(context, state))
+        self.enumerators.append(self.kind(context, state))
         return self.enumerators[-1]
 
     def create_reader(self, context: ReaderContext) -> SourceReader:

@@ -32,6 +32,8 @@ def test_a_split_for_a_reader_to_come_is_sent_when_it_registers() -> None:
     job = HandJob().started()
     job.enumerator.assign("1", to=0)
     job.enumerator.context.signal_no_more_splits(0)
+    with pytest.raises(ReaderNotRegistered):
+        job.checkpoint(1)
     gateway = job.ready(0)
     assert gateway.sent == []
     job.say(0, "register", "host")

@@ -86,7 +86,7 @@ def test_an_attempt_beside_others_is_sent_what_an_earlier_checkpoint_holds_too()
     job = two_readers()
     job.registered(0, 0)
     job.enumerator.assign("1", to=0)
-    job.checkpoint(1)
+    job.checkpoint(3)
     job.enumerator.assign("2", to=0)
     late = job.registered(0, 1)
     assert late.splits == ["1", "2"]
@@ -125,14 +125,8 @@ class Generous(HandEnumerator):
             self.context.signal_no_more_splits(subtask)
 
 
-class GenerousSource(HandSource):
-    def create_enumerator(self, context: Any, state: Any) -> HandEnumerator:
-        self.enumerators.append(Generous(context, state))
-        return self.enumerators[-1]
-
-
 def test_an_enumerator_may_assign_or_signal_while_it_hears_of_a_reader() -> None:
-    job = HandJob(source=GenerousSource()).started()
+    job = HandJob(source=HandSource(Generous)).started()
     job.enumerator.context.signal_no_more_splits(0)
     first = job.registered(0)
     assert (first.splits, first.told) == (["1"], [])
@@ -144,6 +138,22 @@ def test_an_enumerator_may_assign_or_signal_while_it_hears_of_a_reader() -> None
     assert second.sent == [["no more"]]
     with pytest.raises(Exception, match="may have ended"):
         job.enumerator.assign("2", to=0)
+
+
+class Undecided(HandEnumerator):
+    """Tells each reader of the end as soon as it is there, and gives it a split after all."""
+
+    def add_reader(self, subtask: int) -> None:
+        super().add_reader(subtask)
+        self.context.signal_no_more_splits(subtask)
+        self.assign("1", to=subtask)
+
+
+def test_an_end_that_is_signalled_before_an_assignment_while_a_reader_joins_is_void() -> None:
+    job = HandJob(source=HandSource(Undecided)).started()
+    job.enumerator.context.signal_no_more_splits(0)
+    reader = job.registered(0)
+    assert (reader.splits, reader.told) == (["1"], [])
 
 
 def test_what_is_assigned_to_a_reader_that_was_told_and_is_gone_waits_for_the_next() -> None:
@@ -169,6 +179,7 @@ def test_a_reset_to_a_completed_checkpoint_of_a_reader_that_was_told_leaves_the_
     job.enumerator.context.signal_no_more_splits(0)
     job.checkpoint(1)
     job.failed(0, back_to=1)
+    job.checkpoint(2)
     assert job.registered(0, attempt=1).sent == [["no more"]]
     job.coordinator.notify_checkpoint_complete(1)
     job.failed(0, back_to=0, attempt=1)

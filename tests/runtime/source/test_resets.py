@@ -43,6 +43,16 @@ def test_a_reset_keeps_what_was_assigned_before_the_checkpoint() -> None:
     assert assigned(job) == []
 
 
+def test_a_late_word_is_ignored_however_few_attempts_came_since_the_checkpoint() -> None:
+    job = with_two_checkpoints()
+    job.failed(0, back_to=2)
+    job.registered(0, attempt=1)
+    job.failed(0, back_to=2, attempt=1)
+    heard = list(job.enumerator.heard)
+    job.say(0, "request", attempt=1)
+    assert job.enumerator.heard == heard
+
+
 def test_a_second_reset_to_the_same_checkpoint_leaves_the_end_told() -> None:
     job = with_two_checkpoints()
     job.failed(0, NO_CHECKPOINT)
