@@ -66,7 +66,7 @@ class ScriptedJob:
         self.subtasks, self.coordinators = system.subtasks, system.coordinators
         self.orders = Orders()
         self.record = Record(self.coordinators, self.subtasks, self._read_store)
-        self._scripts = [PlayedScript() for _ in range(self.coordinators)]
+        self.scripts = [PlayedScript() for _ in range(self.coordinators)]
         self.simulated = SimulatedJob(
             self._configuration,
             lambda _: PlayedProgram(self.record, self.constants["said"]),
@@ -100,7 +100,7 @@ class ScriptedJob:
         made = JobConfiguration(
             "replayed",
             self.subtasks,
-            providers_of(self._scripts, PlayedCoordinator, run=f"run-{start}", record=self.record),
+            providers_of(self.scripts, PlayedCoordinator, run=f"run-{start}", record=self.record),
             tolerable_checkpoint_failures=self.constants["tolerable_failures"],
             commit_retries_max=self.constants["commit_retries"],
             restart_strategy=FixedDelay(NEVER, 1.0),
@@ -123,13 +123,13 @@ class ScriptedJob:
 
     def coordinator(self, number: int) -> PlayedCoordinator:
         """The user's coordinator."""
-        coordinator = self._scripts[number].coordinator
+        coordinator = self.scripts[number].coordinator
         assert isinstance(coordinator, PlayedCoordinator)
         return coordinator
 
     def batch_futures(self, number: int) -> list[Future[bytes]]:
         """Those of a coordinator's snapshots without checkpoints that are not completed."""
-        return self._scripts[number].batch_futures
+        return self.scripts[number].batch_futures
 
     def fail_job(self, number: int, is_fatal: bool = False) -> None:
         """Let a coordinator fail the job, or end it."""

@@ -1,0 +1,77 @@
+"""Each argument of what the job's machines tell their shells is told wrong, and found by a walk on
+the closed job in one of its forms.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.asked import AskedJob
+from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.talking import TalkingJob
+from epochgate.models.job import Job
+from tests.checker.side_by_side import again, drawn
+from tests.checker.test_side_by_side import JobInDoubt
+from tests.playing.gates import Lie, the_truth
+from tests.playing.job_heard import HeardStage
+from tests.playing.job_lies import arguments_of, lying
+
+STEPS_MAX, WALKS = 100, 12
+SYSTEMS: tuple[ClosedSystem, ...] = (
+    ClosedJob(coordinators=2, F=2),
+    EndingJob(),
+    EndingJob(subtasks=2, F=2),
+    TalkingJob(F=2),
+    AskedJob(F=2),
+    JobInDoubt(F=2),
+)
+ELSEWHERE = ("committer", "post_commit")
+"""Machines whose lies `test_job_commits` finds."""
+LIES = [told for told in arguments_of(Job) if told.partition(".")[0] not in ELSEWHERE]
+
+
+def walk(system: ClosedSystem, seed: int, lie: Lie) -> None:
+    """Take random steps, mostly fair ones or all alike."""
+    draw, stage = random.Random(seed), HeardStage(again(system), lie)
+    for _ in range(STEPS_MAX):
+        if not (possible := stage.possible()):
+            return
+        usual = drawn(draw, stage.steps, possible)
+        stage.take(draw.choice(possible) if seed % 2 else usual)
+
+
+def finds(system: ClosedSystem, seed: int, lie: Lie) -> bool:
+    """Whether a walk does not come to its end with this lie."""
+    try:
+        walk(system, seed, lie)
+    except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
+        return True
+    return False
+
+
+UNFOUND: dict[str, str] = {}
+"""Wrong arguments that no walk finds, and why that may be."""
+SAMPLE = ("attempt.task.restore(attempt)", "snapshot.user.checkpoint(checkpoint)")
+"""Those that each run of the tests looks for."""
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [told if told in SAMPLE else pytest.param(told, marks=pytest.mark.mutants) for told in LIES],
+)
+def test_a_wrong_argument_is_found(argument: str) -> None:
+    lie = lying(argument)
+    is_found = any(finds(system, seed, lie) for seed in range(WALKS) for system in SYSTEMS)
+    assert is_found != (argument in UNFOUND), UNFOUND.get(argument, "no walk finds it")
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 20))]
+)
+def test_shells_do_outside_what_they_hear(seed: int) -> None:
+    for system in SYSTEMS:
+        walk(system, seed, the_truth)
