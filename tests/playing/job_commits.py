@@ -20,9 +20,9 @@ from epochgate.runtime.api.committer import (
     Committables,
 )
 from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.shell.blocking_work import Wait
 from epochgate.runtime.shell.commits import Done
 from epochgate.runtime.shell.job_master import JobMaster
-from epochgate.runtime.shell.blocking_work import Wait
 from epochgate.runtime.store import CompletedCheckpoint, InMemoryCheckpointStore
 from epochgate.runtime.store.encoding import decode_checkpoint
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
@@ -166,8 +166,8 @@ class CommitsBeside:
             checkpoint, tries = timers[0].arguments
             return checkpoint, tries
         work = self.lanes.get(AFTER)
-        known = inside(work.then if work else self._waiting(AFTER)[1])
-        return known["checkpoint"], known["tries"]
+        checkpoint, tries = inside(work.then if work else self._waiting(AFTER)[1])["of"]
+        return checkpoint, tries
 
     def has_acted(self) -> bool:
         """Whether the work after a commit that is under way has had its effect."""

@@ -82,7 +82,7 @@ def _repeat_work(job: CommitsBeside) -> None:
     is_the_same = (
         answered is not None
         and job.lane(AFTER)
-        and job.owed()[0] == inside(answered[0].then)["checkpoint"]
+        and job.owed()[0] == inside(answered[0].then)["of"][0]
     )
     if answered is not None and not is_the_same:
         job.repeat(AFTER)
