@@ -84,6 +84,11 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "what is noted twice is the same as once": (
         "task: event from running, ended when is_next: count twice",
     ),
+    "within the bounds the first batch alone is refused there, and its number is the one for none "
+    "held; the shell takes no number from a refusal": (
+        "query_batch.refuse_ahead: `self.batch` -> `self.held`",
+        "query_batch.refuse_changed: `self.batch` -> `self.held`",
+    ),
     SAME_BATCH: (
         "batch_plan.ask_forget: `self.batch > self.system.retained` -> "
         "`self.behind > self.system.retained`",

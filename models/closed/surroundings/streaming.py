@@ -11,9 +11,12 @@ from epochgate.models.query_batch import (
     AHEAD,
     BEHIND,
     CHANGED,
+    DONE,
+    FAILED,
     IDLE,
     KNOWN,
     MOVED,
+    REFUSED,
     QueryBatch,
 )
 
@@ -400,10 +403,12 @@ class Driver(Environment):
         assert batch == self.batch, "a step of a commit, and its end, is of the batch it began with"
 
     def done(self, batch: int) -> None:
+        assert self.system.query_batch[self.driver].state == DONE, "a batch ends as it is told"
         self.hear_end(batch)
         self.end()
 
     def refused(self, batch: int, reason: int) -> None:
+        assert self.system.query_batch[self.driver].state == REFUSED, "a batch ends as it is told"
         self.hear_end(batch)
         self.check_reason(reason)
         if self.place == 1:
@@ -423,5 +428,7 @@ class Driver(Environment):
         ), "a batch is refused for what the target shows"
 
     def failed(self, batch: int) -> None:
+        assert self.system.query_batch[self.driver].state == FAILED, "a batch ends as it is told"
+        assert self.looks > 0 or self.system.carried == 0, "a batch that took effect has not failed"
         self.hear_end(batch)
         self.give_up()
