@@ -153,6 +153,8 @@ LARGE = (
     "choosing.earlier_state",
     "choosing.nothing_restored",
     "commit.work_in_the_way",
+    "flooding.sender_blocked",
+    "flooding.sender_never_told",
     "planning.filter_looked_up",
     "planning.filter_of_an_earlier_batch",
     "planning.forgotten_batch_planned",

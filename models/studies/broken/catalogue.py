@@ -289,19 +289,19 @@ BROKEN: dict[str, Broken] = {
         placing.HeardHostGivenUp,
         "an executor is given up only while no process of its host is heard",
         6,
-        "scheduler.connect cluster.cut scheduler.silence cluster.heal scheduler.wait",
+        "scheduler.connect cluster.cut cluster.doubt cluster.heal cluster.wait",
     ),
     "placing.silent_process_kept": Broken(
         placing.SilentProcessKept,
         "while a host that can reach the driver has room, the process comes",
         4,
-        "scheduler.connect cluster.cut scheduler.silence",
+        "scheduler.connect cluster.cut cluster.hush",
     ),
     "placing.silent_host_trusted": Broken(
         placing.SilentHostTrusted,
         "a host is suspect exactly if the last task that tried from there has failed to",
         4,
-        "scheduler.connect cluster.cut scheduler.silence",
+        "scheduler.connect cluster.cut cluster.hush",
     ),
     "placing.turned_away_in_vain": Broken(
         placing.TurnedAwayInVain,
