@@ -295,7 +295,7 @@ BROKEN: dict[str, Broken] = {
         placing.SilentProcessKept,
         "while a host that can reach the driver has room, the process comes",
         4,
-        "scheduler.connect cluster.cut cluster.hush",
+        "scheduler.connect cluster.cut scheduler.silence",
     ),
     "placing.silent_host_trusted": Broken(
         placing.SilentHostTrusted,
