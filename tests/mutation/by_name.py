@@ -30,7 +30,7 @@ KILLED_BY: dict[str, tuple[str, ...]] = {
         "task: event from running, ended when not is_next and is_old: refused",
         "task: event from running, ended when not is_next and not is_old: regardless of is_old",
     ),
-    f"{WORKER}an_event_after_one_that_is_missing_ends_the_attempt": (
+    f"{WORKER}an_event_after_one_that_is_missing_ends_the_attempt[Work.IDLE]": (
         "task: event from running, ended when not is_next and is_old: regardless of is_old",
     ),
 }
