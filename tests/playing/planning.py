@@ -27,7 +27,7 @@ from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOv
 from epochgate.runtime.steering.values import opened
 from tests.playing.gates import Lie, Process, gated, the_truth
 from tests.playing.stage import Act
-from tests.playing.store import DENY, HANG, STORE_ACTS, Connection, Kept, cut
+from tests.playing.store import DENY, HANG, STORE_ACTS, Clients, Connection, Kept
 from tests.runtime.steering.numbered import Numbers, are_at_least
 
 PLACE = "the place of the plans"
@@ -82,7 +82,7 @@ class Driver(Process):
         return SplitFilter(self._world.version, "", {"least": min(self._world.version, 1)})
 
 
-class Plans:
+class Plans(Clients):
     """The world of `PlannedQuery`."""
 
     never_denied: ClassVar[tuple[str, ...]] = ()
@@ -114,24 +114,9 @@ class Plans:
                 read = split_between(*(each[batch] for each in seen))
                 yield f"what driver {number} reads", read, split_by(process.found)
 
-    def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-
-    def may_fail(self) -> bool:
-        return self.failures < self.system.F
-
-    def answer(self, number: int, outcome: str) -> None:
-        process = self.processes[number]
-        process.answer(outcome)
-        self._look(process)
-
-    def fail(self, number: int, outcome: str) -> None:
-        self.failures += 1
-        self.answer(number, outcome)
-
-    def _look(self, process: Driver) -> None:
+    def look(self, number: int) -> None:
         """Let Spark go on where its question has an answer."""
+        process = self.processes[number]
         if process.is_busy:
             return
         error, asked = process.error, process.state
@@ -146,7 +131,7 @@ class Plans:
             if isinstance(error, PlanNotMade) and asked == ASKING:
                 process.state = UP
             else:
-                self.stop(self.processes.index(process))
+                self.stop(number)
         else:
             raise error
 
@@ -155,10 +140,7 @@ class Plans:
         return max(int(key[-20:-5]) for key in self.kept.entries)
 
     def stop(self, number: int) -> None:
-        ended = self.processes[number]
-        cut(ended)
-        self.processes[number] = Driver(self)
-        self.processes[number].connection.late = ended.connection.late
+        self.replace(number, Driver(self))
 
     def start(self, number: int) -> None:
         self.starts += 1
@@ -170,7 +152,7 @@ class Plans:
         process = self.processes[number]
         process.state = ASKING
         process.call(lambda: process.shell.has_batch(process.batch + 1))
-        self._look(process)
+        self.look(number)
 
     def log(self, number: int) -> None:
         process = self.processes[number]
@@ -186,7 +168,7 @@ class Plans:
         process = self.processes[number]
         process.state = READING
         process.call(lambda: process.shell.batches(process.batch - 1, process.batch))
-        self._look(process)
+        self.look(number)
 
     def commit(self, number: int) -> None:
         process = self.processes[number]

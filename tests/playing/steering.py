@@ -27,7 +27,7 @@ from epochgate.runtime.steering.place import Numbered, versions_of
 from epochgate.runtime.steering.values import opened
 from tests.playing.gates import WELL, Lie, Process, gated, the_truth
 from tests.playing.stage import Act
-from tests.playing.store import HANG, STORE_ACTS, Connection, Kept, cut
+from tests.playing.store import HANG, STORE_ACTS, Clients, Connection, Kept
 
 CONTROL, QUERY = "prices", "query"
 REFUSALS = BatchOvertaken, ChoiceFailed, DecisionNotMade, VersionMissing
@@ -72,7 +72,7 @@ class Driver(Process):
         return HangingDeciding(*where, dict(INITIAL), lambda: 0.0)
 
 
-class Decisions:
+class Decisions(Clients):
     """The world of `SteeredQuery`."""
 
     never_denied: ClassVar[tuple[str, ...]] = ()
@@ -134,23 +134,7 @@ class Decisions:
         """Those that the first task of a batch has seen."""
         return {}
 
-    def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-
-    def may_fail(self) -> bool:
-        return self.failures < self.system.F
-
-    def answer(self, number: int, outcome: str) -> None:
-        process = self.processes[number]
-        process.answer(outcome)
-        self._look(number)
-
-    def fail(self, number: int, outcome: str) -> None:
-        self.failures += 1
-        self.answer(number, outcome)
-
-    def _look(self, number: int) -> None:
+    def look(self, number: int) -> None:
         """Let Spark go on where the batch has what it runs with."""
         process = self.processes[number]
         if process.is_busy:
@@ -185,10 +169,7 @@ class Decisions:
         self.stop(number)
 
     def stop(self, number: int) -> None:
-        ended = self.processes[number]
-        cut(ended)
-        self.processes[number] = self.driver(self)
-        self.processes[number].connection.late = ended.connection.late
+        self.replace(number, self.driver(self))
 
     def start(self, number: int) -> None:
         self.starts += 1
@@ -212,7 +193,7 @@ class Decisions:
         process.state = DECIDING
         process.outcome = WELL
         process.call(lambda: process.shell.decide(process.batch - 1))
-        self._look(number)
+        self.look(number)
 
     def work(self, number: int) -> None:
         process = self.processes[number]
@@ -271,7 +252,7 @@ class Decisions:
 
     def is_done(self, number: int) -> bool:
         """Whether all tasks of the batch have run."""
-        return self.processes[number].worked == self.system.tasks
+        return bool(self.processes[number].worked == self.system.tasks)
 
     def is_apart(self, number: int) -> bool:
         """Whether what the shell remembers, or has listed, is not what the model reads now."""
@@ -281,7 +262,7 @@ class Decisions:
             last = process.arguments[1]
             return any(b <= last and b - 1 not in process.shell._listed for b in decided)
         if process.asked == "restore":
-            return newest >= process.batch
+            return bool(newest >= process.batch)
         is_set_back = newest == process.batch and self.newest() < decided[newest].version
         return process.asked == "read" and (newest > process.batch or is_set_back)
 

@@ -77,6 +77,44 @@ class Connection:
             raise CallLate("the request does not end")
 
 
+class Clients:
+    """The processes of a world that ask one store, each with its `connection`."""
+
+    system: Any
+    processes: list[Any]
+    failures: int
+
+    def look(self, number: int) -> None:
+        """Go on where the call of a process has ended."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End what is under way."""
+        for process in self.processes:
+            process.kill()
+
+    def may_fail(self) -> bool:
+        """Whether the closed system allows another failure."""
+        return bool(self.failures < self.system.F)
+
+    def answer(self, number: int, outcome: str) -> None:
+        """Answer what the process asks."""
+        self.processes[number].answer(outcome)
+        self.look(number)
+
+    def fail(self, number: int, outcome: str) -> None:
+        """Answer by a failure."""
+        self.failures += 1
+        self.answer(number, outcome)
+
+    def replace(self, number: int, process: Any) -> None:
+        """Kill a process, whose late request stays; another takes its place."""
+        ended = self.processes[number]
+        cut(ended)
+        self.processes[number] = process
+        process.connection.late = ended.connection.late
+
+
 def cut(process: Any) -> None:
     """Kill a process; a request that it was sending may take effect yet."""
     if process.asked == "write" and process.connection.late is None:

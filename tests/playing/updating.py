@@ -14,7 +14,7 @@ from epochgate.runtime.steering.values import opened
 from epochgate.runtime.steering.versions import Updating
 from tests.playing.gates import Lie, Process, gated, the_truth
 from tests.playing.stage import Act
-from tests.playing.store import STORE_ACTS, Connection, Kept, cut
+from tests.playing.store import STORE_ACTS, Clients, Connection, Kept
 
 OBJECT = "object"
 """The outcome of a check whose user's code raises."""
@@ -47,7 +47,7 @@ class Updater(Process):
             raise Objection
 
 
-class Updates:
+class Updates(Clients):
     """The world of `UpdatedControl`."""
 
     never_denied: ClassVar[tuple[str, ...]] = ("check",)
@@ -78,35 +78,18 @@ class Updates:
             if self.outcomes[update] == DONE:
                 yield f"the version of update {update}", log.counted[update], self.counted[update]
 
-    def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-
     def begin(self, number: int) -> None:
         self.begun += 1
         self.processes[number].begin(self.begun)
-        self._note_end(self.processes[number])
-
-    def answer(self, number: int, outcome: str) -> None:
-        self.processes[number].answer(outcome)
-        self._note_end(self.processes[number])
-
-    def may_fail(self) -> bool:
-        return self.failures < self.system.F
-
-    def fail(self, number: int, outcome: str) -> None:
-        self.failures += 1
-        self.answer(number, outcome)
+        self.look(number)
 
     def die(self, number: int) -> None:
         self.failures += 1
-        ended = self.processes[number]
-        self.outcomes[ended.update] = DOUBTED
-        cut(ended)
-        self.processes[number] = Updater(self)
-        self.processes[number].connection.late = ended.connection.late
+        self.outcomes[self.processes[number].update] = DOUBTED
+        self.replace(number, Updater(self))
 
-    def _note_end(self, process: Updater) -> None:
+    def look(self, number: int) -> None:
+        process = self.processes[number]
         if process.is_busy:
             return
         if process.error is None:
