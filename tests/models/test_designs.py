@@ -60,7 +60,7 @@ SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     PipelineTasks: Size(251631, 897268),
     ChangedSetting: Size(9586, 21704),
     FloodedTask(said=1): Size(705388, 2482162),
-    PlacedTask(hosts=2): Size(183748, 1042603),
+    PlacedTask(hosts=2): Size(672346, 4089954),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(125894, 404154),
     RecordedAfterwards: Size(202476, 613719),

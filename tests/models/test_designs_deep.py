@@ -33,7 +33,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "commits_in_doubt_as_checked": (CommitsInDoubt(), 216_537, 814_264),
     "compacting_as_checked": (CompactingJob(), 574_367, 1_484_463),
     "flooding_as_checked": (FloodedTask(), 1_794_806, 6_433_248),
-    "placing_as_checked": (PlacedTask(), 1_550_364, 9_884_968),
+    "placing_as_checked": (PlacedTask(), 6_948_414, 48_146_683),
     "steering_as_checked": (SteeredQuery(), 2_103_194, 7_305_737),
     "choosing_as_checked": (ChosenQuery(), 2_208_866, 6_097_506),
     "commit": (CommitJob(items=2, F=3), 13_115_067, 65_709_807),

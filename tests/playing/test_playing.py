@@ -16,13 +16,17 @@ import pytest
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
+from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.gates import Heard, Lie
+from tests.playing.placing import Tasks
 from tests.playing.planning import Plans
+from tests.playing.setting import Settings
 from tests.playing.stage import GatedStage
 from tests.playing.updating import Updates
 
@@ -42,6 +46,8 @@ PLAYED: dict[str, Made] = {
         deciding,
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
+    "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4)), Settings),
+    "placing": ((PlacedTask(), PlacedTask(F=9, R=9), PlacedTask(hosts=2, F=9, R=9)), Tasks),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
@@ -56,10 +62,14 @@ SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """What hardly a walk comes to, for the first of the systems: a lost update is missed."""
 
+BEGINNINGS: dict[str, tuple[str, ...]] = {"placing": ("scheduler.offer", "scheduler.connect")}
+"""How every second walk begins, since a job of which no process has come is soon given up."""
+
 BY_CHECKER = "the shell has the number from what it has read, and a claim is held against this one"
 RARE = "a claim is held against it, and hardly a walk comes to where it would show in the shell"
 UNFOUND: dict[str, str] = {
     "control_update.log.check(version)": BY_CHECKER,
+    "placement.spark.strand(host)": "the shell names no host, and the surroundings look at it",
     "control_update.log.in_doubt(version)": BY_CHECKER,
     "batch_decision.store.run(batch)": BY_CHECKER,
     "batch_decision.store.run(version)": BY_CHECKER,
@@ -73,9 +83,10 @@ UNFOUND: dict[str, str] = {
 """Wrong arguments that no walk finds, and why that may be."""
 
 
-def walk(made: Made, seed: int, taken: set[str]) -> None:
-    """Take random steps until a state is there again: of all processes or for a while of one
-    `alone`, each kind as often as this walk likes it, and first of all those not taken yet.
+def walk(made: Made, seed: int, taken: set[str], beginning: tuple[str, ...] = ()) -> None:
+    """Take random steps, behind those of `beginning`, until a state is there again: of all
+    processes or for a while of one `alone`, each kind as often as this walk likes it, and first of
+    all those not taken yet.
     """
     systems, draw = made[0], random.Random(seed)
     liked, alone = defaultdict[str, float](lambda: draw.choice((1, 0.1, 0.01))), ""
@@ -83,6 +94,8 @@ def walk(made: Made, seed: int, taken: set[str]) -> None:
     world = made[1](system)
     stage, seen = GatedStage(system, world), Counter[tuple[int, ...]]()
     try:
+        for step in beginning:
+            stage.take(step)
         while seen[stage.machines.words()] < SEEN_MAX and (possible := stage.possible()):
             seen[stage.machines.words()] += 1
             if draw.random() < 0.1:
@@ -116,7 +129,7 @@ def walk_all(name: str, made: Made, walks: int) -> set[str]:
     for schedule in SCHEDULES.get(name, ()):
         play(made, schedule)
     for seed in range(walks):
-        walk(made, seed, taken)
+        walk(made, seed, taken, BEGINNINGS.get(name, ()) if seed % 2 else ())
     return taken
 
 
@@ -159,12 +172,20 @@ def lying(told: str, by: int) -> Lie:
     def lie(heard: Heard) -> tuple[Any, ...]:
         if (heard.machine, heard.port, heard.message) != (name, port, message):
             return heard.arguments
-        position = 1 + heard.parameters.index(argument)
+        before = len(heard.arguments) - len(heard.parameters)
+        position = before + heard.parameters.index(argument)
         value = heard.arguments[position]
-        wrong = not value if isinstance(value, bool) else max(0, value + by)
+        wrong = lied(value, by)
         return *heard.arguments[:position], wrong, *heard.arguments[position + 1 :]
 
     return lie
+
+
+def lied(value: Any, by: int) -> Any:
+    """So much more, or the opposite; of a text nothing."""
+    if isinstance(value, str):
+        return ""
+    return not value if isinstance(value, bool) else max(0, value + by)
 
 
 @pytest.mark.parametrize(
