@@ -16,11 +16,13 @@ import pytest
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
+from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
+from tests.playing.compacting import Compacting
 from tests.playing.gates import Heard, Lie
 from tests.playing.planning import Plans
 from tests.playing.stage import GatedStage
@@ -42,6 +44,7 @@ PLAYED: dict[str, Made] = {
         deciding,
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
+    "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
