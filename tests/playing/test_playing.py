@@ -18,6 +18,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
@@ -25,6 +26,7 @@ from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
 from tests.playing.gates import Heard, Lie
 from tests.playing.planning import Plans
+from tests.playing.residing import Residing
 from tests.playing.stage import GatedStage
 from tests.playing.updating import Updates
 
@@ -45,6 +47,7 @@ PLAYED: dict[str, Made] = {
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
+    "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
@@ -142,12 +145,9 @@ def steps_of(system: ClosedSystem) -> set[str]:
 
 def arguments_of(made: Made) -> list[str]:
     """Every argument of every effect of the machines that run in shells: `write(version)`."""
-    world = made[1](made[0][0])
-    machines = {name: real for name, _, real in world.machines()}
-    world.close()
     return [
         f"{name}.{port}.{message}({argument})"
-        for name, machine in machines.items()
+        for name, machine in made[0][0].MACHINES.items()
         for port, declared in machine.PORTS.items()
         for message, arguments in declared.port.messages().items()
         for argument in arguments
@@ -164,7 +164,10 @@ def lying(told: str, by: int) -> Lie:
             return heard.arguments
         position = 1 + heard.parameters.index(argument)
         value = heard.arguments[position]
-        wrong = not value if isinstance(value, bool) else max(0, value + by)
+        if isinstance(value, str):
+            wrong: Any = f"{value}, by {by}"
+        else:
+            wrong = not value if isinstance(value, bool) else max(0, value + by)
         return *heard.arguments[:position], wrong, *heard.arguments[position + 1 :]
 
     return lie
