@@ -57,7 +57,7 @@ SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     HangingWork(wanted=2): Size(50740, 210251),
     CommitsInDoubt(wanted=2): Size(19275, 63769),
     CompactingJob(K=2): Size(99550, 253119),
-    PipelineTasks: Size(251631, 897268),
+    PipelineTasks: Size(233103, 845199),
     ChangedSetting: Size(9586, 21704),
     FloodedTask(said=1): Size(705388, 2482162),
     PlacedTask(hosts=2): Size(183748, 1042603),

@@ -17,6 +17,7 @@ import pytest
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.steering import SteeredQuery
@@ -25,6 +26,7 @@ from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
 from tests.playing.gates import Heard, Lie
+from tests.playing.pipelining import Pipelining
 from tests.playing.planning import Plans
 from tests.playing.residing import Residing
 from tests.playing.stage import GatedStage
@@ -48,19 +50,29 @@ PLAYED: dict[str, Made] = {
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
     "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
+    "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
 _BATCH = ("driver[0].plan", *["client[0].answer"] * 5, "driver[0].work", "driver[0].commit")
+_HELD = tuple(f"program[{n}].{step}" for n in range(2) for step in ("work", "map_returns"))
 SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
     "deciding": (
         (
             *("user.update", "driver[0].start", *_BATCH, "user.lose", "driver[0].plan"),
             *["client[0].answer"] * 2,
         ),
-    )
+    ),
+    "pipelining": (
+        (
+            *("job.run_operator", *_HELD, "job.ask", "program[0].barrier", "program[1].barrier"),
+            *("job.store", "job.rescale", "program[0].agree", "program[0].work"),
+        ),
+    ),
 }
-"""What hardly a walk comes to, for the first of the systems: a lost update is missed."""
+"""What hardly a walk comes to, for the first of the systems: a lost update is missed; batches that
+two subtasks have mapped wait in one.
+"""
 
 BY_CHECKER = "the shell has the number from what it has read, and a claim is held against this one"
 RARE = "a claim is held against it, and hardly a walk comes to where it would show in the shell"
