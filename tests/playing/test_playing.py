@@ -16,16 +16,22 @@ import pytest
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
+from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
+from tests.playing.compacting import Compacting
 from tests.playing.gates import Heard, Lie
+from tests.playing.pipelining import Pipelining
 from tests.playing.placing import Tasks
 from tests.playing.planning import Plans
+from tests.playing.residing import Residing
 from tests.playing.setting import Settings
 from tests.playing.stage import GatedStage
 from tests.playing.updating import Updates
@@ -48,19 +54,31 @@ PLAYED: dict[str, Made] = {
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
     "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4)), Settings),
     "placing": ((PlacedTask(), PlacedTask(F=9, R=9), PlacedTask(hosts=2, F=9, R=9)), Tasks),
+    "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
+    "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
+    "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
 _BATCH = ("driver[0].plan", *["client[0].answer"] * 5, "driver[0].work", "driver[0].commit")
+_HELD = tuple(f"program[{n}].{step}" for n in range(2) for step in ("work", "map_returns"))
 SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
     "deciding": (
         (
             *("user.update", "driver[0].start", *_BATCH, "user.lose", "driver[0].plan"),
             *["client[0].answer"] * 2,
         ),
-    )
+    ),
+    "pipelining": (
+        (
+            *("job.run_operator", *_HELD, "job.ask", "program[0].barrier", "program[1].barrier"),
+            *("job.store", "job.rescale", "program[0].agree", "program[0].work"),
+        ),
+    ),
 }
-"""What hardly a walk comes to, for the first of the systems: a lost update is missed."""
+"""What hardly a walk comes to, for the first of the systems: a lost update is missed; batches that
+two subtasks have mapped wait in one.
+"""
 
 BEGINNINGS: dict[str, tuple[str, ...]] = {"placing": ("scheduler.offer", "scheduler.connect")}
 """How every second walk begins, since a job of which no process has come is soon given up."""
@@ -152,12 +170,9 @@ def steps_of(system: ClosedSystem) -> set[str]:
 
 def arguments_of(made: Made) -> list[str]:
     """Every argument of every effect of the machines that run in shells: `write(version)`."""
-    world = made[1](made[0][0])
-    machines = {name: real for name, _, real in world.machines()}
-    world.close()
     return [
         f"{name}.{port}.{message}({argument})"
-        for name, machine in machines.items()
+        for name, machine in made[0][0].MACHINES.items()
         for port, declared in machine.PORTS.items()
         for message, arguments in declared.port.messages().items()
         for argument in arguments
