@@ -1,0 +1,95 @@
+"""Random schedules of the closed systems inside coordinators, on the shells that run in production:
+step by step, and with events that wait. Shells, readers and coordinators do what the model does.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from epochgate.models.closed.sources import Sources
+from epochgate.models.split_assignment import SplitAssignments
+from epochgate.runtime.source import SourceSplit
+from tests.playing.job_lies import arguments_of, lying
+from tests.playing.sources import SourcesWorld
+from tests.playing.test_playing import steps_of
+from tests.playing.waiting import Made, walk, walk_waiting
+
+WALKS, DEEP_WALKS = 200, 2000
+WAITING, DEEP_WAITING = 50, 1000
+DEEP = (pytest.mark.deep, pytest.mark.timeout(1200))
+PLAYED: dict[str, Made] = {
+    "sources": (
+        (
+            *(Sources(), Sources(S=2, K=2, F=2, P=3), Sources(S=2, K=2, places=2)),
+            Sources(subtasks=1, S=3, K=3, F=3, G=2, P=3),
+        ),
+        SourcesWorld,
+    ),
+}
+"""Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
+
+
+@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=DEEP)])
+def test_shells_take_every_step_of_their_system(name: str, walks: int) -> None:
+    taken = set[str]()
+    for seed in range(walks):
+        walk(PLAYED[name], seed, taken)
+    assert taken == set().union(*map(steps_of, PLAYED[name][0]))
+
+
+@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("walks", [WAITING, pytest.param(DEEP_WAITING, marks=DEEP)])
+def test_shells_process_what_waits_as_their_system_does(name: str, walks: int) -> None:
+    behind = set[str]()
+    for seed in range(walks):
+        walk_waiting(PLAYED[name], seed, behind)
+    assert behind == set().union(*map(steps_of, PLAYED[name][0]))
+
+
+SHELL_ALONE: dict[str, str] = {
+    "assignment.enumerator.asked(attempt)": "an enumerator is told which subtask asks, and not by "
+    "which attempt; a claim is held against it",
+}
+UNFOUND: dict[str, str] = {**SHELL_ALONE}
+"""Wrong arguments that no walk finds, and why that may be."""
+LIES = {"sources": arguments_of(SplitAssignments)}
+
+
+def nearby(value: Any, by: int) -> Any:
+    """A value of the same kind beside this one."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + by if value + by >= 0 else value - by
+    if isinstance(value, SourceSplit):
+        return SourceSplit(str(nearby(int(value.split_id), by)))
+    tag, told = value
+    return [tag, nearby(told, by)]
+
+
+@pytest.mark.parametrize("by", [1, -1])
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        pytest.param(name, told, id=told, marks=[pytest.mark.deep] * (told in UNFOUND))
+        for name, arguments in LIES.items()
+        for told in arguments
+    ],
+)
+def test_a_wrong_argument_is_found(name: str, argument: str, by: int) -> None:
+    systems, world = PLAYED[name]
+    made = systems, partial(world, lie=lying(argument, by, nearby))
+    is_found = any(_finds(made, seed) for seed in range(WALKS))
+    assert is_found != (argument in UNFOUND), UNFOUND.get(argument, "no walk finds it")
+
+
+def _finds(made: Made, seed: int) -> bool:
+    try:
+        walk(made, seed, set())
+    except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
+        return True
+    return False
