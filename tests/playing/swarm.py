@@ -19,7 +19,7 @@ class Swarm:
         self._liked = defaultdict[str, float](lambda: self._draw.choice((1, 0.1, 0.01)))
         self._alone = ""
         self.counts = True
-        """What is drawn is taken note of."""
+        """What is drawn now is taken note of."""
 
     def draw(self, possible: list[str]) -> str:
         """One of the possible steps."""
@@ -27,7 +27,7 @@ class Swarm:
         if draw.random() < 0.1:
             self._alone = draw.choice(["", "[0]", "[1]"])
         near = [step for step in possible if self._alone in step or "[" not in step] or possible
-        new = [step for step in possible if kind(step) not in self._taken]
+        new = [step for step in possible if self.counts and kind(step) not in self._taken]
         weights = [self._liked[kind(step)] for step in near]
         step = draw.choice(new) if new else draw.choices(near, weights)[0]
         if self.counts:

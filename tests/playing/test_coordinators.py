@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.sources import Sources
+from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.runtime.source import SourceSplit
 from tests.playing.job_lies import arguments_of, lying
+from tests.playing.recreation import Numbered, RecreationWorld
 from tests.playing.sources import SourcesWorld
 from tests.playing.test_playing import steps_of
 from tests.playing.waiting import Made, walk, walk_waiting
@@ -27,6 +30,10 @@ PLAYED: dict[str, Made] = {
             Sources(subtasks=1, S=3, K=3, F=3, G=2, P=3),
         ),
         SourcesWorld,
+    ),
+    "recreation": (
+        (RecreatedJob(), RecreatedJob(R=4, E=5, F=3), RecreatedJob(F=0, E=4)),
+        RecreationWorld,
     ),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
@@ -50,13 +57,17 @@ def test_shells_process_what_waits_as_their_system_does(name: str, walks: int) -
     assert behind == set().union(*map(steps_of, PLAYED[name][0]))
 
 
-SHELL_ALONE: dict[str, str] = {
+ONE_AT_A_TIME = "the shell has one coordinator at a time, and a claim is held against the number"
+UNFOUND: dict[str, str] = {
     "assignment.enumerator.asked(attempt)": "an enumerator is told which subtask asks, and not by "
     "which attempt; a claim is held against it",
+    **{
+        f"recreation.inner.{message}(generation)": ONE_AT_A_TIME
+        for message in ("close", "fail_job", "make", "pass_on", "restore", "start")
+    },
 }
-UNFOUND: dict[str, str] = {**SHELL_ALONE}
 """Wrong arguments that no walk finds, and why that may be."""
-LIES = {"sources": arguments_of(SplitAssignments)}
+LIES = {"sources": arguments_of(SplitAssignments), "recreation": arguments_of(Recreations)}
 
 
 def nearby(value: Any, by: int) -> Any:
@@ -67,6 +78,8 @@ def nearby(value: Any, by: int) -> Any:
         return value + by if value + by >= 0 else value - by
     if isinstance(value, SourceSplit):
         return SourceSplit(str(nearby(int(value.split_id), by)))
+    if isinstance(value, Numbered):
+        return value.nearby(by)
     tag, told = value
     return [tag, nearby(told, by)]
 
@@ -83,13 +96,14 @@ def nearby(value: Any, by: int) -> Any:
 def test_a_wrong_argument_is_found(name: str, argument: str, by: int) -> None:
     systems, world = PLAYED[name]
     made = systems, partial(world, lie=lying(argument, by, nearby))
-    is_found = any(_finds(made, seed) for seed in range(WALKS))
+    taken = set[str]()
+    is_found = any(_finds(made, seed, taken) for seed in range(WALKS))
     assert is_found != (argument in UNFOUND), UNFOUND.get(argument, "no walk finds it")
 
 
-def _finds(made: Made, seed: int) -> bool:
+def _finds(made: Made, seed: int, taken: set[str]) -> bool:
     try:
-        walk(made, seed, set())
+        walk(made, seed, taken)
     except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
         return True
     return False

@@ -103,11 +103,13 @@ class WaitingStage(GatedStage):
         if isinstance(waiting, Event):
             fire, call = waiting.here
             self._queued.demand(waiting.here)
-            self._wait(waiting.name, self._run(partial(fire, *call)))
+            later = self._run(partial(fire, *call))
             waiting.there()
+            self._wait(waiting.name, later)
         elif waiting in self.possible():
-            self._wait(waiting, self._run(partial(self._fire, waiting)))
+            later = self._run(partial(self._fire, waiting))
             self._act(waiting)
+            self._wait(waiting, later)
         self._compare(f"{waiting} in its turn")
         if not self.waiting:
             self.machines.expect_claims()
