@@ -35,7 +35,7 @@ BARRIER = "barrier"
 class Enumerator(SplitEnumerator):
     """Remembers who has asked; the schedule decides when to answer."""
 
-    def __init__(self, world: SourcesWorld, context: SplitEnumeratorContext, state: Any) -> None:
+    def __init__(self, world: Any, context: SplitEnumeratorContext, state: Any) -> None:
         self._world, self.context = world, context
         self.unassigned: list[int] = [*range(world.system.S)] if state is None else state
         self.asking = dict[int, int]()
@@ -100,12 +100,12 @@ class Reader(SourceReader):
 class PlayedSource(Source):
     """A source of numbered splits."""
 
-    def __init__(self, world: SourcesWorld) -> None:
-        self._world = world
+    def __init__(self, world: Any, kind: type[Enumerator] = Enumerator) -> None:
+        self._world, self._kind = world, kind
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> Enumerator:
-        self._world.enumerator = Enumerator(self._world, context, state)
-        return self._world.enumerator
+        made = self._world.enumerator = self._kind(self._world, context, state)
+        return made
 
     def create_reader(self, context: ReaderContext) -> Reader:
         return Reader()
@@ -204,6 +204,19 @@ class Checkpoint:
             return [*range(splits)]
         unassigned: list[int] = unpack(self.enumerator)[2]
         return unassigned
+
+
+class Shown:
+    """A machine with the numbers of the splits that it holds."""
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+
+    def values(self) -> dict[str, Any]:
+        values: dict[str, Any] = self._machine.values()
+        for channel in ("uncheckpointed", "checkpointed"):
+            values[channel] = [number + 1 for number in numbers_of(values[channel])]
+        return values
 
 
 def numbers_of(splits: Any) -> list[int]:

@@ -30,8 +30,8 @@ from tests.playing.source_users import (
     Enumerator,
     PlayedSource,
     Process,
+    Shown,
     held,
-    numbers_of,
 )
 from tests.playing.stage import Act
 from tests.playing.waiting import QueuedWorld
@@ -318,19 +318,6 @@ class SourcesWorld(QueuedWorld):
             "a checkpoint is being stored",
         ),
     }
-
-
-class Shown:
-    """A machine with the numbers of the splits that it holds."""
-
-    def __init__(self, machine: Any) -> None:
-        self._machine = machine
-
-    def values(self) -> dict[str, Any]:
-        values: dict[str, Any] = self._machine.values()
-        for channel in ("uncheckpointed", "checkpointed"):
-            values[channel] = [number + 1 for number in numbers_of(values[channel])]
-        return values
 
 
 def flagged(flags: list[bool]) -> list[int]:

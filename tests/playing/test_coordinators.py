@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from epochgate.models.closed.readers import ConcurrentSources
 from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.runtime.source import SourceSplit
 from tests.playing.job_lies import arguments_of, lying
+from tests.playing.readers import ReadersWorld
 from tests.playing.recreation import Numbered, RecreationWorld
 from tests.playing.sources import SourcesWorld
 from tests.playing.test_playing import steps_of
@@ -30,6 +32,10 @@ PLAYED: dict[str, Made] = {
             Sources(subtasks=1, S=3, K=3, F=3, G=2, P=3),
         ),
         SourcesWorld,
+    ),
+    "readers": (
+        (ConcurrentSources(), ConcurrentSources(S=3, places=3, attempts=7)),
+        ReadersWorld,
     ),
     "recreation": (
         (RecreatedJob(), RecreatedJob(R=4, E=5, F=3), RecreatedJob(F=0, E=4)),
@@ -57,6 +63,11 @@ def test_shells_process_what_waits_as_their_system_does(name: str, walks: int) -
     assert behind == set().union(*map(steps_of, PLAYED[name][0]))
 
 
+def message_of(argument: str) -> str:
+    """For instance `asked` of `assignment.enumerator.asked(attempt)`."""
+    return argument.partition("(")[0].rpartition(".")[2]
+
+
 ONE_AT_A_TIME = "the shell has one coordinator at a time, and a claim is held against the number"
 UNFOUND: dict[str, str] = {
     "assignment.enumerator.asked(attempt)": "an enumerator is told which subtask asks, and not by "
@@ -67,7 +78,15 @@ UNFOUND: dict[str, str] = {
     },
 }
 """Wrong arguments that no walk finds, and why that may be."""
-LIES = {"sources": arguments_of(SplitAssignments), "recreation": arguments_of(Recreations)}
+NOT_TOLD = ("asked", "listed", "said")
+"""Messages of `assignment` that no step of `readers` leads to."""
+LIES = {
+    "sources": arguments_of(SplitAssignments),
+    "readers": [
+        told for told in arguments_of(SplitAssignments) if message_of(told) not in NOT_TOLD
+    ],
+    "recreation": arguments_of(Recreations),
+}
 
 
 def nearby(value: Any, by: int) -> Any:
@@ -88,7 +107,7 @@ def nearby(value: Any, by: int) -> Any:
 @pytest.mark.parametrize(
     ("name", "argument"),
     [
-        pytest.param(name, told, id=told, marks=[pytest.mark.deep] * (told in UNFOUND))
+        pytest.param(name, told, id=f"{name}-{told}", marks=[pytest.mark.deep] * (told in UNFOUND))
         for name, arguments in LIES.items()
         for told in arguments
     ],
