@@ -50,6 +50,8 @@ class Attempt(HandGateway):
         self.operator.open(OperatorContext("source", 0, number, 1, "run", send), None)
 
     def send_event(self, event: Any) -> SendFuture:
+        is_late = event[0] == events.SPLITS and self.operator._has_no_more
+        assert not is_late, "a reader that was told of the end is given no more"
         self.operator.handle_event(event)
         return SendFuture(event)
 

@@ -14,7 +14,9 @@ from epochgate.models.closed.recreation import RecreatedJob
 from epochgate.models.closed.sources import Sources
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
-from epochgate.runtime.source import SourceSplit
+from epochgate.runtime.shell.recreate_on_reset import Call, CoordinatorNotClosed, Inner, Inners
+from epochgate.runtime.source import ReaderNotRegistered, SourceCoordinator, SourceSplit, events
+from epochgate.runtime.source.assignment import Assignments
 from tests.playing.job_lies import arguments_of, lying
 from tests.playing.readers import ReadersWorld
 from tests.playing.recreation import Numbered, RecreationWorld
@@ -126,3 +128,45 @@ def _finds(made: Made, seed: int, taken: set[str]) -> bool:
     except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
         return True
     return False
+
+
+def _end_in_front(assignments: Assignments, subtask: int, attempt: int) -> None:
+    assignments.send_event(subtask, attempt, [events.NO_MORE])
+
+
+def _take_until_unsent(assignments: Assignments, checkpoint_id: int) -> None:
+    assignments._unsent = []
+    for machine in assignments._system.assignment:
+        assignments._fire(machine.take, checkpoint_id)
+        if assignments._unsent:
+            raise ReaderNotRegistered("splits would be in no state")
+
+
+def _complete_the_aborted(coordinator: SourceCoordinator, checkpoint_id: int) -> None:
+    coordinator._assignments.complete(checkpoint_id)
+
+
+def _close_on_one_thread(inners: Inners, generation: int) -> None:
+    inners._error = CoordinatorNotClosed(f"a coordinator that was replaced {inners._problem}")
+
+
+PLANTED: dict[str, tuple[str, type, str, Any]] = {
+    "the end overtakes splits": ("readers", Assignments, "tell_no_more", _end_in_front),
+    "what waits keeps others": ("sources", Assignments, "take", _take_until_unsent),
+    "an aborted checkpoint counts": (
+        *("sources", SourceCoordinator),
+        *("notify_checkpoint_aborted", _complete_the_aborted),
+    ),
+    "nothing is fenced": ("recreation", Inner, "fence", lambda inner, reason: None),
+    "a close that hangs holds others": ("recreation", Inners, "fail_job", _close_on_one_thread),
+    "who waits is not told": ("recreation", Call, "drop", lambda call: None),
+}
+"""Faults of shells: the system that finds each, and what is put in the place of which method."""
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_fault_of_a_shell_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, shell, method, planted = PLANTED[fault]
+    monkeypatch.setattr(shell, method, planted)
+    taken = set[str]()
+    assert any(_finds(PLAYED[name], seed, taken) for seed in range(WALKS))
