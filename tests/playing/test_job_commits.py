@@ -18,7 +18,7 @@ from tests.playing.gates import Lie, the_truth
 from tests.playing.job_commits_stage import REFUSED, CommitsWorld
 from tests.playing.job_lies import arguments_of, lying
 from tests.playing.stage import GatedStage
-from tests.playing.test_playing import kind
+from tests.playing.swarm import kind
 
 STEPS_MAX = 120
 WALKS, DEEP_WALKS = 12, 400

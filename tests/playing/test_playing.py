@@ -6,8 +6,7 @@ answered next, and how. After each step machines, back ends and what is possible
 
 from __future__ import annotations
 
-import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -34,10 +33,9 @@ from tests.playing.planning import Plans
 from tests.playing.residing import Residing
 from tests.playing.setting import Settings
 from tests.playing.stage import GatedStage
+from tests.playing.swarm import SEEN_MAX, Swarm
 from tests.playing.updating import Updates
 
-SEEN_MAX = 2
-"""A walk that comes back to a state more often goes round in circles."""
 WALKS, DEEP_WALKS = 200, 2000
 """Of a system, and with each wrong argument: what is found with one is not found without."""
 
@@ -102,28 +100,16 @@ UNFOUND: dict[str, str] = {
 
 
 def walk(made: Made, seed: int, taken: set[str], beginning: tuple[str, ...] = ()) -> None:
-    """Take random steps, behind those of `beginning`, until a state is there again: of all
-    processes or for a while of one `alone`, each kind as often as this walk likes it, and first of
-    all those not taken yet.
-    """
-    systems, draw = made[0], random.Random(seed)
-    liked, alone = defaultdict[str, float](lambda: draw.choice((1, 0.1, 0.01))), ""
-    system = again(systems[seed % len(systems)])
-    world = made[1](system)
+    """Take random steps, behind those of `beginning`, until a state is there again."""
+    system = again(made[0][seed % len(made[0])])
+    world, swarm = made[1](system), Swarm(seed, taken)
     stage, seen = GatedStage(system, world), Counter[tuple[int, ...]]()
     try:
         for step in beginning:
             stage.take(step)
         while seen[stage.machines.words()] < SEEN_MAX and (possible := stage.possible()):
             seen[stage.machines.words()] += 1
-            if draw.random() < 0.1:
-                alone = draw.choice(["", "[0]", "[1]"])
-            near = [step for step in possible if alone in step or "[" not in step] or possible
-            new = [step for step in possible if kind(step) not in taken]
-            weights = [liked[kind(step)] for step in near]
-            step = draw.choice(new) if new else draw.choices(near, weights)[0]
-            taken.add(kind(step))
-            stage.take(step)
+            stage.take(swarm.draw(possible))
     finally:
         world.close()
 
@@ -149,11 +135,6 @@ def walk_all(name: str, made: Made, walks: int) -> set[str]:
     for seed in range(walks):
         walk(made, seed, taken, BEGINNINGS.get(name, ()) if seed % 2 else ())
     return taken
-
-
-def kind(step: str) -> str:
-    """For instance `client.lose`, whichever client it is."""
-    return "".join(part.rpartition("]")[2] for part in step.split("["))
 
 
 @pytest.mark.parametrize("name", PLAYED)
