@@ -76,7 +76,7 @@ class Gateway(BoundGateway):
     """Its thread has read nothing yet."""
 
     @property
-    def _over(self) -> int:  # type: ignore[override]
+    def _over(self) -> int:
         over: int = OVER.__get__(self)
         if self.is_asking:
             self.is_asking = False
@@ -104,7 +104,7 @@ class Window(receive_window.ReceiveWindow):
     _kept = (0, 0)
 
     @property
-    def _handled(self) -> tuple[int, int]:  # type: ignore[override]
+    def _handled(self) -> tuple[int, int]:
         handled = self._kept
         if self.is_counting:
             self.is_counting = False
