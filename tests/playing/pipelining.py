@@ -72,7 +72,7 @@ class Counting(MapOperator):
     def snapshot(self, checkpoint_id: int) -> bytes:
         return b"%d" % self.mapped
 
-    def map(self, batch: Any, setting: int) -> Any:
+    def map(self, batch: Any, setting: int = 0) -> Any:
         mapped = self._subtask.mapped(batch, setting)
         self.mapped += 1
         return mapped

@@ -16,6 +16,7 @@ import pytest
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -26,6 +27,7 @@ from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
+from tests.playing.flooding import Flooding
 from tests.playing.gates import Heard, Lie
 from tests.playing.pipelining import Pipelining
 from tests.playing.placing import Tasks
@@ -55,6 +57,7 @@ PLAYED: dict[str, Made] = {
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
     "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
     "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
+    "flooding": ((FloodedTask(), FloodedTask(events=3, large=2, said=3, F=2, K=2)), Flooding),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
