@@ -103,6 +103,7 @@ class Coordinator(OperatorCoordinator):
         self._world.heard = call
         if self._world.is_to_raise:
             self._world.is_to_raise = False
+            self._world.results.pop(call, None)  # the failure of the job ends it
             raise ValueError(RAISED)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
