@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from epochgate.fsm import Outcome, TransitionRefused
+from epochgate.fsm import Machine, Outcome, TransitionRefused
 from epochgate.models.job import Job
 
 PHRASES: dict[str, Callable[..., str | None]] = {
@@ -121,6 +121,9 @@ DEFAULTS: dict[str, str | bool] = {
 it is fatal.
 """
 
+Fired = tuple[str, tuple[int, ...], str, tuple[Any, ...]]
+"""A machine's name and index, and its trigger with the arguments."""
+
 
 class MachinesWorld:
     """One `Job` system; commands fire triggers by name, or by a shorter word."""
@@ -129,39 +132,53 @@ class MachinesWorld:
         self.lines: list[str] = []
         self.job = Job(**constants)
         self._names = {machine.__name__: name for name, machine in Job.MACHINES.items()}
+        self._constants = constants
+        self._fired: list[Fired] = []
+        self._until_here: list[Fired] = []
+
+    def do_here(self) -> None:
+        """Take this for the place that `back` leads to."""
+        self._until_here = [*self._fired]
+
+    def do_back(self) -> None:
+        """Go on from `here` with new machines, as if nothing had been fired since."""
+        self.job, self._fired = Job(**self._constants), []
+        for name, index, trigger, arguments in self._until_here:
+            self._fire(self.job.instance(name, index), trigger, *arguments)
+        self.lines.clear()
 
     def do_up(self) -> None:
         """Start the job and let every subtask run; process s + 1 speaks for subtask s."""
-        self._fire(self.job.lifecycle.start)
+        self._fire(self.job.lifecycle, "start")
         for holder in self.job.holder:
-            self._fire(holder.started)
+            self._fire(holder, "started")
         for subtask, attempt in enumerate(self.job.attempt):
-            for trigger in (attempt.connect, attempt.initialize, attempt.run):
-                self._fire(trigger, subtask + 1)
+            for trigger in ("connect", "initialize", "run"):
+                self._fire(attempt, trigger, subtask + 1)
         self.lines[:] = [f"{len(self.job.attempt)} subtasks run"]
 
     def do_trigger(self) -> None:
         """Ask for a checkpoint."""
-        self._fire(self.job.request.submit)
+        self._fire(self.job.request, "submit")
 
     def do_complete(self, coordinator: int, checkpoint: int, state: str = "bytes") -> None:
         """A coordinator's future succeeds."""
-        self._fire(self.job.snapshot[coordinator].succeed, checkpoint, state)
+        self._fire(self.job.snapshot[coordinator], "succeed", checkpoint, state)
 
     def do_send(self, coordinator: int, subtask: int, event: str, attempt: int = -1) -> None:
         """Send through the gateway of the current attempt, or of another."""
         number = self.job.attempt[subtask].number if attempt < 0 else attempt
-        self._fire(self.job.gateway[coordinator, subtask].send, number, event)
+        self._fire(self.job.gateway[coordinator, subtask], "send", number, event)
 
     def do_confirm(self, coordinator: int, subtask: int, number: int) -> None:
         """The subtask has handled events up to a number."""
         attempt = self.job.attempt[subtask]
-        self._fire(attempt.confirm, attempt.identity, coordinator, number)
+        self._fire(attempt, "confirm", attempt.identity, coordinator, number)
 
     def do_ack(self, subtask: int, checkpoint: int) -> None:
         """The subtask acknowledges the barrier."""
         attempt = self.job.attempt[subtask]
-        self._fire(attempt.acknowledge, attempt.identity, checkpoint, False, f"s{subtask}")
+        self._fire(attempt, "acknowledge", attempt.identity, checkpoint, False, f"s{subtask}")
 
     def do_gateway(self, coordinator: int, subtask: int) -> None:
         """Show a gateway."""
@@ -177,14 +194,16 @@ class MachinesWorld:
         before = instance.state
         missing = type(instance).trigger_parameters(trigger)[len(arguments) :]
         defaults = [DEFAULTS[f"{name}.{trigger}" if p == "reason" else p] for p in missing]
-        outcome = self._fire(getattr(instance, trigger), *arguments, *defaults)
+        outcome = self._fire(instance, trigger, *arguments, *defaults)
         said = f"{before} -> {instance.state}" if outcome is Outcome.TAKEN else "ignored"
         if outcome is not None:
             self.lines.insert(0, said)
 
-    def _fire(self, trigger: Callable[..., Outcome], *arguments: Any) -> Outcome | None:
+    def _fire(self, machine: Machine, trigger: str, *arguments: Any) -> Outcome | None:
+        self._fired.append((self._names[type(machine).__name__], machine.index, trigger, arguments))
         try:
-            return trigger(*arguments)
+            outcome: Outcome = getattr(machine, trigger)(*arguments)
+            return outcome
         except TransitionRefused as refused:
             self.lines.append(f"refused in {refused.state!r}: {refused.trigger}")
             return None
