@@ -196,17 +196,20 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
             yield found
 
 
-def claimed(mutant: AnyMutant) -> Found | None:
-    """The first claim of a system that fails with a mutant; None if all hold.
-
-    The first states of each system are searched first: most of what is found is found there.
+def claimed_soon(mutant: AnyMutant) -> Found | None:
+    """The first claim that fails within the first states of a system, where most of what is found
+    is found; None if all hold there.
     """
-    systems = [*exercising(mutant)]
-    for where in systems:
+    for where in exercising(mutant):
         result = check(where.of(mutant), engine="python", max_states=PYTHON_STATES_MAX)
         if found := _claim_broken(where, result):
             return found
-    for where in systems:
+    return None
+
+
+def claimed(mutant: AnyMutant) -> Found | None:
+    """The first claim of a system that fails with a mutant; None if all hold."""
+    for where in exercising(mutant):
         if _explored(where).is_changed_by(mutant):
             result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
             if found := _claim_broken(where, result):
