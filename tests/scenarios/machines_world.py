@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from epochgate.fsm import Machine, Outcome, TransitionRefused
+from epochgate.fsm import Machine, Outcome, System, TransitionRefused
+from epochgate.fsm.ports import Effect
 from epochgate.models.job import Job
 
 PHRASES: dict[str, Callable[..., str | None]] = {
@@ -128,13 +129,18 @@ Fired = tuple[str, tuple[int, ...], str, tuple[Any, ...]]
 class MachinesWorld:
     """One `Job` system; commands fire triggers by name, or by a shorter word."""
 
+    SYSTEM: ClassVar[type[System]] = Job
+
     def __init__(self, constants: dict[str, int]) -> None:
         self.lines: list[str] = []
-        self.job = Job(**constants)
-        self._names = {machine.__name__: name for name, machine in Job.MACHINES.items()}
+        self._names = {machine.__name__: name for name, machine in self.SYSTEM.MACHINES.items()}
         self._constants = constants
+        self.job = self._new()
         self._fired: list[Fired] = []
         self._until_here: list[Fired] = []
+
+    def _new(self) -> Any:
+        return self.SYSTEM(**self._constants)
 
     def do_here(self) -> None:
         """Take this for the place that `back` leads to."""
@@ -142,7 +148,7 @@ class MachinesWorld:
 
     def do_back(self) -> None:
         """Go on from `here` with new machines, as if nothing had been fired since."""
-        self.job, self._fired = Job(**self._constants), []
+        self.job, self._fired = self._new(), []
         for name, index, trigger, arguments in self._until_here:
             self._fire(self.job.instance(name, index), trigger, *arguments)
         self.lines.clear()
@@ -212,7 +218,11 @@ class MachinesWorld:
 
     def _say(self) -> None:
         for effect in self.job.effects:
-            phrase = PHRASES[f"{self._names[effect.machine]}.{effect.port}.{effect.message}"]
-            if (line := phrase(*effect)) is not None:
+            if (line := self._told(effect)) is not None:
                 self.lines.append(line)
         self.job.emitted.clear()
+
+    def _told(self, effect: Effect) -> str | None:
+        """The line for an effect; None for what only the shell keeps account of."""
+        name = self._names[effect.machine]
+        return PHRASES[f"{name}.{effect.port}.{effect.message}"](*effect)

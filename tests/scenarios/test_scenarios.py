@@ -1,8 +1,8 @@
 """Runs the scenario files: commands, a line of dashes, and the output expected of them.
 
 A file is prose and blocks. A block is one or more command lines, a line `----`, and output up to
-the next empty line. The first word of the first command makes the world: `machines`, `job` or
-`holder`, with its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output is written
+the next empty line. The first word of the first command makes the world: `machines`, `job`,
+`holder` or one of ALONE, with its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output is written
 again, for a person to review; where CI is set, that is refused.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from epochgate.models.job import Job
+from tests.scenarios.alone_world import ALONE
 from tests.scenarios.holder_world import HolderWorld
 from tests.scenarios.job_world import JobWorld
 from tests.scenarios.machines_world import DEFAULTS, PHRASES, MachinesWorld
@@ -29,6 +30,7 @@ WORLDS: dict[str, Callable[[dict[str, int]], World]] = {
     "machines": MachinesWorld,
     "job": JobWorld,
     "holder": HolderWorld,
+    **ALONE,
 }
 IS_REFRESHED = os.environ.get("EPOCHGATE_REFRESH_SCENARIOS") == "1"
 

@@ -1,0 +1,40 @@
+"""Scenarios of the machines of other systems than the job: each effect is told by its own name."""
+
+from __future__ import annotations
+
+from epochgate.fsm import System
+from epochgate.fsm.ports import Effect
+from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.recreation import Recreations
+from epochgate.models.task import TaskSystem
+from tests.scenarios.machines_world import MachinesWorld
+
+
+class AloneWorld(MachinesWorld):
+    """One system; commands fire triggers by name."""
+
+    def _told(self, effect: Effect) -> str:
+        index = f"[{','.join(map(str, effect.index))}]" if effect.index else ""
+        said = " ".join(
+            f"{name}={_text(value)}"
+            for name, value in zip(effect.parameters, effect.arguments, strict=True)
+        )
+        sender = f"{self._names[effect.machine]}{index}"
+        return f"{sender} to {effect.port}: {effect.message} {said}".rstrip()
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def alone(system: type[System]) -> type[AloneWorld]:
+    """A world of this system."""
+    return type(f"{system.__name__}World", (AloneWorld,), {"SYSTEM": system})
+
+
+ALONE = {
+    "concurrent": alone(ConcurrentJob),
+    "recreation": alone(Recreations),
+    "task": alone(TaskSystem),
+}
+"""The word that makes a world -> the world."""
