@@ -21,7 +21,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from epochgate.fsm.errors import DeclarationError
 from tests.mutation.by_test import TESTS, failures
-from tests.mutation.checking import Found, claimed, claimed_soon, systems_around
+from tests.mutation.checking import (
+    Found,
+    claimed,
+    claimed_soon,
+    require_declared,
+    systems_around,
+)
 from tests.mutation.every import every_of
 from tests.mutation.excused import EXCUSED
 from tests.mutation.homes import HOMES
@@ -57,7 +63,11 @@ def smallest_first() -> list[str]:
 
 
 def judge(machine: str, are_lies: bool = False) -> Verdicts:
-    """Give every mutant of a machine, or every lie alone, a verdict, and keep it."""
+    """Give every mutant of a machine, or every lie alone, a verdict, and keep it.
+
+    Raises DeclarationError if a system around the machine cannot be compiled as it stands.
+    """
+    require_declared(HOMES[machine], machine)
     verdicts = Verdicts.kept(machine)
     every = lies_of(machine) if are_lies else every_of(machine)
     _each(verdicts, every, "", by_what_is_quick)

@@ -10,8 +10,8 @@ from itertools import chain, islice
 
 import pytest
 
-from tests.mutation.every import named
 from tests.mutation.checking import claimed, claimed_soon
+from tests.mutation.every import named
 from tests.mutation.mutants import (
     MACHINES,
     AnyMutant,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from textwrap import wrap
 from typing import Any, ClassVar
 
 from epochgate.fsm import Machine, Outcome, System, TransitionRefused
@@ -122,8 +125,51 @@ DEFAULTS: dict[str, str | bool] = {
 it is fatal.
 """
 
+THEN = "then"
+WIDTH = 100
+
 Fired = tuple[str, tuple[int, ...], str, tuple[Any, ...]]
 """A machine's name and index, and its trigger with the arguments."""
+
+
+def value(word: str) -> int | str | bool:
+    """What a word of a command stands for."""
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.removeprefix("-").isdigit() else word
+
+
+def _values(kind: type[Machine], trigger: str, name: str) -> list[Any]:
+    """The values of a parameter that a command need not give. ValueError for a number."""
+    annotated = (
+        getattr(kind, each).__annotations__
+        for row in kind.ROWS
+        if row.trigger == trigger
+        for each in (*row.conditions, *row.unless, *row.actions)
+    )
+    of = next(each[name] for each in annotated if name in each)
+    if of == "int":
+        raise ValueError(f"{trigger} takes numbers as {name}: give some, as in `{name}=1,2`")
+    return [False, True] if of == "bool" else [name]
+
+
+def _called(
+    trigger: str, some: list[tuple[Any, ...]], every: list[tuple[Any, ...]]
+) -> Iterator[str]:
+    """A trigger with its arguments; `*` for what all values of the last ones come to."""
+    if some and len(some) == len(every) > 1:
+        yield f"{trigger} *"
+        return
+    if some == [()]:
+        yield trigger
+        return
+    for first in dict.fromkeys(each[0] for each in some):
+        text = str(first).lower() if isinstance(first, bool) else str(first)
+        yield from _called(
+            f"{trigger} {text}",
+            [each[1:] for each in some if each[0] == first],
+            [each[1:] for each in every if each[0] == first],
+        )
 
 
 class MachinesWorld:
@@ -152,6 +198,66 @@ class MachinesWorld:
         for name, index, trigger, arguments in self._until_here:
             self._fire(self.job.instance(name, index), trigger, *arguments)
         self.lines.clear()
+
+    def do_every(self, machine: str, *words: Any) -> None:
+        """Fire each trigger of a machine from here, and print what comes of it.
+
+        `name=1,2` gives the values of a parameter; what follows `then` are commands, with `/`
+        between them, that are run after each trigger that is taken.
+        """
+        given = [str(word) for word in words]
+        cut = given.index(THEN) if THEN in given else len(given)
+        domains = {
+            name: [value(each) for each in values.split(",")]
+            for name, _, values in (word.partition("=") for word in given[:cut])
+        }
+        then = [command for command in " ".join(given[cut + 1 :]).split("/") if command]
+        self.do_here()
+        came: dict[str, list[str]] = {}
+        for trigger, every in self._every(machine, domains).items():
+            found: dict[str, list[tuple[Any, ...]]] = {}
+            for arguments in every:
+                self.do_back()
+                told = self._told_of(f"{machine}.{trigger}", arguments, then)
+                found.setdefault(told, []).append(arguments)
+            for told, some in found.items():
+                called = [trigger] if len(some) == len(every) else _called(trigger, some, every)
+                came.setdefault(told, []).extend(called)
+        self.do_back()
+        last = {told: came.pop(told) for told in ("ignored", "refused") if told in came}
+        said = [f"{', '.join(called)}: {told}" for told, called in came.items()]
+        said += [f"{told}: {', '.join(called)}" for told, called in last.items()]
+        for each in said:
+            self.lines += wrap(each, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+    def _every(
+        self, machine: str, domains: dict[str, list[Any]]
+    ) -> dict[str, list[tuple[Any, ...]]]:
+        """Trigger -> all arguments that it is fired with."""
+        kind = self.SYSTEM.MACHINES[machine.partition("[")[0]]
+        found = {}
+        for trigger in kind.triggers():
+            values = [
+                domains.get(name) or _values(kind, trigger, name)
+                for name in kind.trigger_parameters(trigger)
+            ]
+            found[trigger] = [*product(*values)]
+        return found
+
+    def _told_of(self, trigger: str, arguments: tuple[Any, ...], then: list[str]) -> str:
+        """What comes of a trigger in one line, and of what is done then."""
+        self.do_fire(trigger, *arguments)
+        told, self.lines = self.lines, []
+        if told == ["ignored"] or told[0].startswith("refused in"):
+            return told[0].partition(" ")[0]
+        for command in then:
+            first, *words = command.split()
+            method = getattr(self, f"do_{first}", partial(self.do_fire, first))
+            method(*map(value, words))
+            told[-1] += " |"
+            told += self.lines
+            self.lines = []
+        return "; ".join(told).replace(" |;", " |")
 
     def do_up(self) -> None:
         """Start the job and let every subtask run; process s + 1 speaks for subtask s."""

@@ -21,7 +21,7 @@ from epochgate.models.job import Job
 from tests.scenarios.alone_world import ALONE
 from tests.scenarios.holder_world import HolderWorld
 from tests.scenarios.job_world import JobWorld
-from tests.scenarios.machines_world import DEFAULTS, PHRASES, MachinesWorld
+from tests.scenarios.machines_world import DEFAULTS, PHRASES, MachinesWorld, value
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*/*.txt"))
@@ -34,12 +34,6 @@ WORLDS: dict[str, Callable[[dict[str, int]], World]] = {
     **ALONE,
 }
 IS_REFRESHED = os.environ.get("EPOCHGATE_REFRESH_SCENARIOS") == "1"
-
-
-def value(word: str) -> int | str | bool:
-    if word in ("true", "false"):
-        return word == "true"
-    return int(word) if word.removeprefix("-").isdigit() else word
 
 
 @cache
