@@ -31,6 +31,14 @@ ONE_STEP = (
     "both are done in one step of one thread, nothing reads one of them before the other is done, "
     "and an error in either ends the attempt"
 )
+AFTER_THE_ROW = (
+    "what a row fires waits until it is done, and neither of the two machines looks at what the "
+    "other changes"
+)
+HEARD_ONCE = "the machine that hears of it ignores what it has heard before"
+NO_OTHER_WAITS = "no process waits while an attempt has one, wants one or has finished"
+STARTS_AT_ONCE = "an attempt that is created is scheduled in the same step, but before the job"
+NEWEST_SPEAKS = "the process that speaks is the newest that has come"
 
 OF_REASON: dict[str, tuple[str, ...]] = {
     SAME_VALUE: (
@@ -96,6 +104,7 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "`self.behind - self.system.retained`",
     ),
     NOTHING_LEFT: (
+        "attempt: finish from running when speaks: finish_sends twice",
         "recreation: reset from deferred: drop_deferred twice",
         "recreation: unmade from making: drop_deferred twice",
         "recreation: raised from caught_up: drop_deferred twice",
@@ -172,6 +181,53 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     "while a snapshot waits for sends, its gateways stay closed": (
         "snapshot: succeed from asked when is_current and not may_close: also from confirming",
+    ),
+    AFTER_THE_ROW: (
+        "attempt: connect from running when is_newer: give_way before stop_running",
+        "attempt: fail from running when speaks and not is_fatal: report_failure before "
+        "stop_running",
+        "attempt: fault from running: break_down before stop_running",
+        "attempt: lost from running when speaks: report_failure before stop_running",
+        "attempt: finish from running when speaks: stop_running before finish_sends",
+        "attempt: finish from running when speaks: report_left before stop_running",
+        "attempt: restart from failed when is_current and may_restart: reset_coordinators before "
+        "renew",
+        "attempt: recreate from finished, canceled, failed: begin before renew",
+    ),
+    NO_OTHER_WAITS: (
+        "attempt: connect from deploying, initializing when is_newer: end_process before "
+        "keep_waiting",
+        "attempt: connect from running when is_newer: end_process before keep_waiting",
+        *(
+            f"attempt: lost from any state when not speaks and is_waiting: not from {state}"
+            for state in ("scheduled", "deploying", "initializing", "running", "finished")
+        ),
+    ),
+    STARTS_AT_ONCE: (
+        "attempt: cancel from deploying, initializing, running when restarts: also from created",
+        "attempt: restart from failed when is_current and may_restart: also from created",
+    ),
+    NEWEST_SPEAKS: ("attempt.release_process: `self.identity` -> `self.newest`",),
+    "a process that speaks already is the newest": (
+        "attempt: connect from scheduled when is_newer: adopt twice",
+    ),
+    "the job is given up in the same step, which cancels the attempt": tuple(
+        f"attempt: fail from deploying, initializing, running when speaks and is_fatal: to {state}"
+        for state in ("deploying", "initializing", "running")
+    ),
+    "no checkpoint is being stored while a subtask starts, nor does the job go down": tuple(
+        f"attempt: restart from failed when is_current and not may_restart: also from {state}"
+        for state in ("scheduled", "deploying", "initializing")
+    ),
+    "a job in which an attempt has finished restarts none": (
+        "attempt: restart from failed when is_current and not may_restart: also from finished",
+    ),
+    HEARD_ONCE: (
+        "attempt: acknowledge from running when speaks: pass_acknowledgement twice",
+        "attempt: decline from running when speaks: pass_decline twice",
+        "attempt: confirm from initializing, running when speaks: pass_confirmation twice",
+        "attempt: fail from deploying, initializing, running when speaks and is_fatal: "
+        "give_job_up twice",
     ),
     NOT_THERE: tuple(
         f"assignment: lost from {state} when is_only_one: also from {other}"
