@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from epochgate.fsm import System
 from epochgate.fsm.ports import Effect
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.recreation import Recreations
 from epochgate.models.task import TaskSystem
+from tests.conformance.standins import HolderAlone
 from tests.scenarios.machines_world import MachinesWorld
 
 
@@ -32,7 +35,19 @@ def alone(system: type[System]) -> type[AloneWorld]:
     return type(f"{system.__name__}World", (AloneWorld,), {"SYSTEM": system})
 
 
+class HolderAloneWorld(AloneWorld):
+    """One coordinator's machines among surroundings that hear of everything and do nothing."""
+
+    SYSTEM = HolderAlone
+
+    def _new(self) -> Any:
+        system = super()._new()
+        system.held_before = lambda _: 0
+        return system
+
+
 ALONE = {
+    "alone": HolderAloneWorld,
     "concurrent": alone(ConcurrentJob),
     "recreation": alone(Recreations),
     "task": alone(TaskSystem),
