@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from epochgate.fsm import System
 from epochgate.fsm.ports import Effect
+from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
+from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from tests.scenarios.machines_world import MachinesWorld
 
@@ -34,7 +38,11 @@ def alone(system: type[System]) -> type[AloneWorld]:
 
 ALONE = {
     "concurrent": alone(ConcurrentJob),
+    "decisions": alone(BatchDecisions),
+    "plans": alone(BatchPlans),
+    "query": alone(QueryBatches),
     "recreation": alone(Recreations),
+    "splits": alone(SplitAssignments),
     "task": alone(TaskSystem),
 }
 """The word that makes a world -> the world."""
