@@ -25,19 +25,15 @@ from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import Job
-from epochgate.models.batch_decision import BatchDecisions
-from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
-from epochgate.models.query_batch import QueryBatches
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
-from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
@@ -58,12 +54,8 @@ from tests.scenarios.machines_world import MachinesWorld
 from tests.stateful.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
 
 OF_NO_SCENARIO = (
-    SplitAssignments,
     Compactions,
-    QueryBatches,
-    BatchDecisions,
     ControlUpdates,
-    BatchPlans,
     Placements,
     Residents,
     RecordsInFlight,

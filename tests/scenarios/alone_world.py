@@ -6,8 +6,12 @@ from typing import Any
 
 from epochgate.fsm import System
 from epochgate.fsm.ports import Effect
+from epochgate.models.batch_decision import BatchDecisions
+from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
+from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
 from tests.conformance.standins import HolderAlone
 from tests.scenarios.machines_world import MachinesWorld
@@ -49,7 +53,11 @@ class HolderAloneWorld(AloneWorld):
 ALONE = {
     "alone": HolderAloneWorld,
     "concurrent": alone(ConcurrentJob),
+    "decisions": alone(BatchDecisions),
+    "plans": alone(BatchPlans),
+    "query": alone(QueryBatches),
     "recreation": alone(Recreations),
+    "splits": alone(SplitAssignments),
     "task": alone(TaskSystem),
 }
 """The word that makes a world -> the world."""
