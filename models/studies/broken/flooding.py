@@ -79,6 +79,8 @@ class LookingQueue(FloodedQueue):
 class SenderNeverTold(FloodedTask):
     """What was watched for happens before it is watched for."""
 
+    CONSTANTS: ClassVar[dict[str, int]] = {**FloodedTask.CONSTANTS, "said": 0, "K": 0}
+
     coordinator: FloodingCoordinator = machines(TrustingCoordinator)
     queue: FloodedQueue = machines(LookingQueue)
 
