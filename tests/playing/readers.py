@@ -110,11 +110,11 @@ class ReadersWorld(QueuedWorld):
         raise AssertionError(f"{event} of attempt {attempt} is heard")
 
     def living(self) -> list[Attempt]:
-        """Those that have not died."""
+        """Return the attempts that have not died."""
         return [attempt for attempt in self.attempts if attempt.is_up]
 
     def unjoined(self) -> list[Attempt]:
-        """Those that have not registered."""
+        """Return the living attempts that have not registered."""
         return [attempt for attempt in self.living() if not attempt.has_registered]
 
     def may_begin(self) -> bool:

@@ -156,7 +156,7 @@ def _checkpoint(wrapper: RecreatedCoordinator, number: int) -> Future[bytes]:
 
 
 def _ask(wrapper: RecreatedCoordinator, number: int) -> Any:
-    """What this raises is told to the client alone, where other calls fail the job."""
+    """Ask as a client, who alone is told of an error; in other calls it fails the job."""
     return wrapper.handle_client_request(number)
 
 
@@ -256,7 +256,7 @@ class RecreationWorld(QueuedWorld):
     # what the driver hears
 
     def hear(self, call: Callable[..., None], *arguments: Any) -> None:
-        """What is raised fails the job."""
+        """Process an event of the driver; an error fails the job."""
         try:
             call(*arguments)
         except (ValueError, CoordinatorNotClosed) as error:
@@ -314,7 +314,7 @@ class RecreationWorld(QueuedWorld):
         self.end_close(min(self.closes), OSError("the schedule lets it raise"))
 
     def may_end_newest(self) -> bool:
-        """Whether no close is in front of it on its thread."""
+        """Return whether no close is in front of the newest one on its thread."""
         lanes = [self.closes[number][2] for number in sorted(self.closes)]
         return bool(lanes) and lanes[-1] not in lanes[:-1]
 

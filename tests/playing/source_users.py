@@ -41,13 +41,13 @@ class Enumerator(SplitEnumerator):
         self.asking = dict[int, int]()
         """Subtasks that wait for an answer, and the attempt of each."""
         self.planned = set[int]()
-        """Those for which is decided when they are there."""
+        """Subtasks for which the enumerator decides once their reader is there."""
 
     def handle_split_request(self, subtask: int) -> None:
         self.asking[subtask] = min(self.there(subtask))
 
     def is_asked(self, subtask: int) -> bool:
-        """Whether a reader that is there waits for an answer."""
+        """Return whether a reader that is there waits for an answer."""
         return self.asking.get(subtask) in self.there(subtask)
 
     def add_splits_back(self, splits: list[SourceSplit], subtask: int) -> None:
@@ -169,12 +169,12 @@ class Process(HandGateway):
         self.up.clear()
 
     def words(self) -> list[int]:
-        """What is on its way to the driver, as the closed system has it."""
+        """Return the messages on the way to the driver, as the closed system has them."""
         words = {events.REGISTER: REGISTER, events.REQUEST: REQUEST}
         return [words[message[0]] for message in self.up if message[0] in words]
 
     def orders(self) -> list[int]:
-        """What is on its way to the reader, as the closed system has it."""
+        """Return the messages on the way to the reader, as the closed system has them."""
         last, orders = self._world.system.S, list[int]()
         for tag, *value in self.down:
             if tag == events.SPLITS:
@@ -192,14 +192,14 @@ class Process(HandGateway):
 
 @dataclass
 class Checkpoint:
-    """What a checkpoint has of the enumerator, and of each reader."""
+    """The states of the enumerator and of each reader in one checkpoint."""
 
     number: int = 0
     enumerator: bytes | None = None
     readers: dict[int, bytes | None] = field(default_factory=dict)
 
     def unassigned(self, splits: int) -> list[int]:
-        """What the enumerator has not assigned, of this number of splits."""
+        """Return the splits that the enumerator has not assigned, of this number."""
         if self.enumerator is None:
             return [*range(splits)]
         unassigned: list[int] = unpack(self.enumerator)[2]

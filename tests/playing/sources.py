@@ -116,7 +116,7 @@ class SourcesWorld(QueuedWorld):
             yield f"what {i} knows", (reader.has_asked, reader.is_told), asked
 
     def listed(self) -> list[list[int]] | None:
-        """What a snapshot without a checkpoint has as assigned; none where there cannot be one."""
+        """Return the splits in a snapshot without a checkpoint; none where it is refused."""
         taken: Future[bytes] = Future()
         self.coordinator.checkpoint(BATCH_CHECKPOINT, taken)
         if isinstance(taken.exception(timeout=0), AssignmentsForgotten):
@@ -156,7 +156,7 @@ class SourcesWorld(QueuedWorld):
         self.processes[subtask].say([events.REGISTER, "again"])
 
     def hear_late(self, subtask: int) -> None:
-        """Whatever attempts before this one could say."""
+        """Let the attempts before this one say all that they could."""
         for attempt in range(min(self.processes[subtask].attempt, self.attempts[subtask])):
             for said in ([events.REGISTER, "late"], [events.REQUEST], [events.SOURCE_EVENT, -1]):
                 self.tell(self.said, subtask, attempt, said)
@@ -182,7 +182,7 @@ class SourcesWorld(QueuedWorld):
     # the job
 
     def is_storing(self) -> bool:
-        """Whether all have acknowledged."""
+        """Return whether all have acknowledged."""
         return self.pending is not None and len(self.pending.readers) == self.system.subtasks
 
     def acknowledge(self, subtask: int, checkpoint: int, state: bytes) -> None:
@@ -243,7 +243,7 @@ class SourcesWorld(QueuedWorld):
         return self.processes[subtask].state in states
 
     def is_there(self, subtask: int) -> bool:
-        """Whether the present attempt has registered."""
+        """Return whether the present attempt has registered."""
         return self.processes[subtask].attempt in self.enumerator.there(subtask)
 
     acts: ClassVar[Mapping[str, Act]] = {

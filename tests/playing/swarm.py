@@ -19,7 +19,7 @@ class Swarm:
         self._liked = defaultdict[str, float](lambda: self._draw.choice((1, 0.1, 0.01)))
         self._alone = ""
         self.counts = True
-        """What is drawn now is taken note of."""
+        """A step that is drawn now counts as taken."""
 
     def draw(self, possible: list[str]) -> str:
         """One of the possible steps."""

@@ -61,7 +61,7 @@ class QueuedWorld:
 
 @dataclass(frozen=True)
 class Event:
-    """What waits: a trigger in the model, and what the shells hear."""
+    """An event that waits: a trigger in the model, and a call of the shells."""
 
     name: str
     here: Call
