@@ -16,9 +16,9 @@ from tests.checker.side_by_side import again
 from tests.playing.gates import Lie, the_truth
 from tests.playing.job_batch import BatchWorld
 from tests.playing.job_lies import arguments_of, lying
+from tests.playing.job_waiting import WaitingStage, interleave
 from tests.playing.stage import GatedStage
-from tests.playing.test_playing import kind
-from tests.playing.waiting import WaitingStage, interleave
+from tests.playing.swarm import kind
 
 STEPS_MAX = 60
 WALKS, DEEP_WALKS = 20, 1000

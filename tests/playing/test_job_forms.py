@@ -16,7 +16,7 @@ from epochgate.runtime.testing.playing import NOT_BEHIND_ANY, InterleavedStage, 
 from tests.checker.side_by_side import again, drawn
 from tests.checker.test_interleaving import PatientEnding, PatientResuming, stage_of
 from tests.playing.job_heard import HeardStage
-from tests.playing.test_playing import kind
+from tests.playing.swarm import kind
 
 STEPS_MAX = 120
 WALKS, DEEP_WALKS = 8, 400
