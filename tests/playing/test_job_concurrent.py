@@ -16,7 +16,7 @@ from tests.checker.side_by_side import again, drawn
 from tests.playing.gates import Lie, the_truth
 from tests.playing.job_concurrent_stage import ConcurrentEvents, ConcurrentStage
 from tests.playing.job_lies import arguments_of, lying
-from tests.playing.test_playing import kind
+from tests.playing.swarm import kind
 
 STEPS_MAX = 100
 WALKS, DEEP_WALKS = 12, 400
