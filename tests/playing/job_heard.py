@@ -108,6 +108,7 @@ class HeardStage(ProductionStage):
         super().take(step)
         for script, known in zip(self.job.scripts, before, strict=True):
             self._calls += script.record[known:]
+        self._expect_losses(step)
         newest = {message: told for message, told in self._told if message in VALUES}
         for message, told in self._told:
             if message in CALLS and (call := CALLS[message](*told)) not in self._calls:
@@ -116,3 +117,12 @@ class HeardStage(ProductionStage):
             said, found = VALUES[message](self.job.master, *told)
             if said != found:
                 raise Diverged(f"after {step}: {message} has said {said!r}, and there is {found!r}")
+
+    def _expect_losses(self, step: str) -> None:
+        """Futures of lost events say why, and so does nothing else."""
+        ends = [future.exception() for future in self.job.record.futures if future.done()]
+        reasons = [str(error) for error in ends if error is not None]
+        for message, told in self._told:
+            is_of_events = message == "gateway.sender.lost" and not self.job.constants["said"]
+            if is_of_events and not any(told[-1] in reason for reason in reasons):
+                raise Diverged(f"after {step}: no future says that {told[-1]!r}")

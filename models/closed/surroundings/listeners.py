@@ -317,7 +317,7 @@ class Delays(Environment):
         self.restarts = restarts
 
     def finish(self, subtask: int, identity: int) -> None:
-        self.system.starter[identity - 1].is_dismissed = True
+        self.system.notices.finish(subtask, identity)
 
     def ending(self, reason: int) -> None:
         pass

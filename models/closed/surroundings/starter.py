@@ -193,16 +193,24 @@ class Wires(Environment):
     system: ConcurrentAttempts
     subtask: int
 
+    def reaches(self, identity: int) -> bool:
+        """Whether the process is there; that it is gone may be on its way to the driver."""
+        return self.system.starter[identity - 1].state == HERE
+
     def restore(self, identity: int, attempt: int, checkpoint: int) -> None:
-        assert self.system.starter[identity - 1].phase == CONNECTED, "a process is one attempt only"
-        self.system.starter[identity - 1].attempt = attempt + 1
-        self.system.starter[identity - 1].phase = RESTORING
+        if self.reaches(identity):
+            assert self.system.starter[identity - 1].phase == CONNECTED, (
+                "a process is one attempt only"
+            )
+            self.system.starter[identity - 1].attempt = attempt + 1
+            self.system.starter[identity - 1].phase = RESTORING
 
     def event(self, identity: int, coordinator: int, number: int, event: int) -> None:
-        assert self.system.starter[identity - 1].attempt == event + 1, (
-            "an event goes to the attempt of its gateway"
-        )
-        self.system.starter[identity - 1].received = number
+        if self.reaches(identity):
+            assert self.system.starter[identity - 1].attempt == event + 1, (
+                "an event goes to the attempt of its gateway"
+            )
+            self.system.starter[identity - 1].received = number
 
     # port `scheduler`
 
@@ -221,7 +229,7 @@ class Wires(Environment):
         assert self.system.concurrent < 2, "a process of concurrent attempts has one alone"
 
     def end(self, identity: int) -> None:
-        if self.system.starter[identity - 1].state == HERE:
+        if self.reaches(identity):
             self.system.starter[identity - 1].is_doomed = True
 
     def metrics(self, counters: int) -> None:
@@ -231,9 +239,10 @@ class Wires(Environment):
         self.end(identity)
 
     def dismiss(self, identity: int) -> None:
-        assert self.system.starter[identity - 1].phase == CONNECTED, (
-            "a process that is told to leave has not begun"
-        )
+        if self.reaches(identity):
+            assert self.system.starter[identity - 1].phase == CONNECTED, (
+                "a process that is told to leave has not begun"
+            )
         self.end(identity)
 
 
@@ -245,10 +254,15 @@ class Notices(Environment):
     def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
         assert self.system.attempt[subtask].identity == identity, "it is the process of the place"
         assert checkpoint == self.system.checkpoint.number, "the barrier is of the checkpoint"
-        self.system.starter[identity - 1].has_barrier = True
+        if self.system.wires[subtask].reaches(identity):
+            self.system.starter[identity - 1].has_barrier = True
 
     def complete(self, subtask: int, identity: int, checkpoint: int) -> None:
         pass
+
+    def finish(self, subtask: int, identity: int) -> None:
+        if self.system.wires[subtask].reaches(identity):
+            self.system.starter[identity - 1].is_dismissed = True
 
     def aborted(self, subtask: int, identity: int, checkpoint: int) -> None:
         self.system.starter[identity - 1].has_barrier = False

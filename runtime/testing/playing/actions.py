@@ -193,6 +193,7 @@ def _usurp(job: ScriptedJob, subtask: int) -> None:
 def _hear_again(job: ScriptedJob, subtask: int) -> None:
     checkpoint, identity = job.job.checkpoint, max(job.identities[subtask], default=0)
     newest = checkpoint.number
+    job.say(subtask, identity, ["metrics", {"said": newest}])
     for number in range(1, newest + 1):
         if number < newest:
             job.say(subtask, identity, ["decline", number, "it says so again"])
@@ -204,7 +205,7 @@ def _hear_zombie(job: ScriptedJob, subtask: int) -> None:
     """Everything that a process can say, of the one before the last; it connects once more."""
     identity, ids = job.identities[subtask][-2], range(1, job.constants["checkpoints"] + 1)
     said: list[Message] = [[tag] for tag in ("initialize", "run", "lost", "ended", "finished")]
-    said.append(["failed", "it cannot go on", False])
+    said += [["failed", "it cannot go on", False], ["metrics", {"outdated": 1}]]
     said += [job.acknowledgement(subtask, n, is_final) for is_final in (False, True) for n in ids]
     said += [["decline", number, "it has no snapshot"] for number in ids]
     for coordinator in range(job.coordinators):

@@ -168,7 +168,7 @@ class ProductionStage:
         different = []
         for field, value in expected.items():
             spec = model.FIELDS.get(field)
-            told, seen = _shape(spec, value), _shape(spec, found[field])
+            told, seen = shape(spec, value), shape(spec, found[field])
             if isinstance(spec, IntField) and spec.bound in (ATTEMPTS, IDENTITIES):
                 told, seen = translated(model, spec, told), translated(real, spec, seen)
             if told != seen and not (self._is_renaming and f"{name}.{field}" in FORGOTTEN):
@@ -189,10 +189,10 @@ class ProductionStage:
         return "newer" if value > attempt.identity else "known" if value else "none"
 
 
-def _shape(spec: FieldSpec | None, value: Any) -> Any:
+def shape(spec: FieldSpec | None, value: Any) -> Any:
     """A field's value, with the length of each channel instead of what it holds."""
     if isinstance(spec, ArrayField):
-        return [_shape(spec.item, item) for item in value]
+        return [shape(spec.item, item) for item in value]
     return len(value) if isinstance(spec, FifoField) else value
 
 
