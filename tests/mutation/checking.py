@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from epochgate.fsm import System
+from epochgate.fsm import System, machines
 from epochgate.fsm.checker import Result, Verdict, check
+from epochgate.fsm.checker.compiler.lowering import lower
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_decision import BatchDecisions
@@ -51,6 +52,7 @@ from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
 from tests.mutation.explored import Explored
+from tests.mutation.homes import Home
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.unbroken import Unbroken, kept, never
 
@@ -196,17 +198,20 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
             yield found
 
 
-def claimed(mutant: AnyMutant) -> Found | None:
-    """The first claim of a system that fails with a mutant; None if all hold.
-
-    The first states of each system are searched first: most of what is found is found there.
+def claimed_soon(mutant: AnyMutant) -> Found | None:
+    """The first claim that fails within the first states of a system, where most of what is found
+    is found; None if all hold there.
     """
-    systems = [*exercising(mutant)]
-    for where in systems:
+    for where in exercising(mutant):
         result = check(where.of(mutant), engine="python", max_states=PYTHON_STATES_MAX)
         if found := _claim_broken(where, result):
             return found
-    for where in systems:
+    return None
+
+
+def claimed(mutant: AnyMutant) -> Found | None:
+    """The first claim of a system that fails with a mutant; None if all hold."""
+    for where in exercising(mutant):
         if _explored(where).is_changed_by(mutant):
             result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
             if found := _claim_broken(where, result):
@@ -221,6 +226,20 @@ def searched(system: ClosedSystem, states_max: int | None = None) -> Result:
     if result.verdict is Verdict.BOUNDED and few != states_max:
         return check(system, max_states=states_max)
     return result
+
+
+def require_declared(home: Home, machine: str) -> None:
+    """Compile the systems around a machine with a copy of it that is not broken.
+
+    Raises DeclarationError for one that cannot be compiled: it would refuse every mutant.
+    """
+    for where in systems_around(home.system, machine):
+        right = where.system.MACHINES.get(home.attribute)
+        if right is not None:
+            copied = type(f"Copied{right.__name__}", (right,), {"__module__": right.__module__})
+            own = {"__module__": where.system.__module__, home.attribute: machines(copied)}
+            system = type(f"Copied{where.system.__name__}", (where.system,), own)
+            lower(system(**dict(where.constants)))
 
 
 def exercising(mutant: AnyMutant) -> Iterator[Bounds]:

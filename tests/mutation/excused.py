@@ -31,6 +31,16 @@ ONE_STEP = (
     "both are done in one step of one thread, nothing reads one of them before the other is done, "
     "and an error in either ends the attempt"
 )
+AFTER_THE_ROW = (
+    "what a row fires waits until it is done, and neither of the two machines looks at what the "
+    "other changes"
+)
+HEARD_ONCE = "the machine that hears of it ignores what it has heard before"
+NOT_UP = "no attempt can be reached before the job begins"
+ENDS_AT_ONCE = "the job is given up before it begins, and ends in the same step"
+NO_OTHER_WAITS = "no process waits while an attempt has one, wants one or has finished"
+STARTS_AT_ONCE = "an attempt that is created is scheduled in the same step, but before the job"
+NEWEST_SPEAKS = "the process that speaks is the newest that has come"
 
 OF_REASON: dict[str, tuple[str, ...]] = {
     SAME_VALUE: (
@@ -89,13 +99,22 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "query_batch.refuse_ahead: `self.batch` -> `self.held`",
         "query_batch.refuse_changed: `self.batch` -> `self.held`",
     ),
-    SAME_BATCH: (
-        "batch_plan.ask_forget: `self.batch > self.system.retained` -> "
-        "`self.behind > self.system.retained`",
-        "batch_plan.ask_forget: `self.batch - self.system.retained` -> "
-        "`self.behind - self.system.retained`",
+    SAME_BATCH: tuple(
+        f"{machine}.ask_forget: `self.batch {rest}` -> `self.behind {rest}`"
+        for machine in ("batch_plan", "batch_decision")
+        for rest in ("> self.system.retained", "- self.system.retained")
     ),
     NOTHING_LEFT: (
+        "attempt: finish from running when speaks: finish_sends twice",
+        "holder: started from starting: serve_requests twice",
+        "holder: start_failed from starting when not is_fatal: refuse_requests twice",
+        "holder: start_failed from starting when is_fatal: refuse_requests twice",
+        "holder: reset from starting, broken when not is_to_batch: refuse_requests twice",
+        "holder: reset from starting, broken when is_to_batch: refuse_requests twice",
+        "holder: fail_job from starting when not is_fatal: refuse_requests twice",
+        "holder: fail_job from starting when is_fatal: refuse_requests twice",
+        "holder: fail_job from started when not is_fatal and not is_failing: cancel_snapshot twice",
+        "holder: close from any state but closed: refuse_late_requests twice",
         "recreation: reset from deferred: drop_deferred twice",
         "recreation: unmade from making: drop_deferred twice",
         "recreation: raised from caught_up: drop_deferred twice",
@@ -172,6 +191,82 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     "while a snapshot waits for sends, its gateways stay closed": (
         "snapshot: succeed from asked when is_current and not may_close: also from confirming",
+    ),
+    AFTER_THE_ROW: (
+        "attempt: connect from running when is_newer: give_way before stop_running",
+        "attempt: fail from running when speaks and not is_fatal: report_failure before "
+        "stop_running",
+        "attempt: fault from running: break_down before stop_running",
+        "attempt: lost from running when speaks: report_failure before stop_running",
+        "attempt: finish from running when speaks: stop_running before finish_sends",
+        "attempt: finish from running when speaks: report_left before stop_running",
+        "attempt: restart from failed when is_current and may_restart: reset_coordinators before "
+        "renew",
+        "attempt: recreate from finished, canceled, failed: begin before renew",
+    ),
+    NO_OTHER_WAITS: (
+        "attempt: connect from deploying, initializing when is_newer: end_process before "
+        "keep_waiting",
+        "attempt: connect from running when is_newer: end_process before keep_waiting",
+        *(
+            f"attempt: lost from any state when not speaks and is_waiting: not from {state}"
+            for state in ("scheduled", "deploying", "initializing", "running", "finished")
+        ),
+    ),
+    "where there is no maker, what one would have is not looked at": tuple(
+        f"{machine}.give_up_maker: `self.behind = 0` -> `{other}`"
+        for machine in ("batch_plan", "batch_decision")
+        for other in ("pass", "self.behind = 1")
+    ),
+    NOT_UP: (
+        "holder: event from starting, started when is_from_current: also from created",
+        "holder: event_malformed from starting, started when is_from_current: also from created",
+    ),
+    ENDS_AT_ONCE: (
+        "holder: fail_job from created, started when is_fatal: to started",
+        "holder: fail_job from starting when is_fatal: also from created",
+    ),
+    "a coordinator that is broken has no requests that wait": (
+        "holder: fail_job from starting when is_fatal: also from broken",
+    ),
+    "a coordinator that goes back has not failed the job since": (
+        "holder: restored from restoring when is_failing: also from resetting",
+    ),
+    STARTS_AT_ONCE: (
+        "attempt: cancel from deploying, initializing, running when restarts: also from created",
+        "attempt: restart from failed when is_current and may_restart: also from created",
+    ),
+    NEWEST_SPEAKS: ("attempt.release_process: `self.identity` -> `self.newest`",),
+    "a process that speaks already is the newest": (
+        "attempt: connect from scheduled when is_newer: adopt twice",
+    ),
+    "the job is given up in the same step, which cancels the attempt": tuple(
+        f"attempt: fail from deploying, initializing, running when speaks and is_fatal: to {state}"
+        for state in ("deploying", "initializing", "running")
+    ),
+    "no checkpoint is being stored while a subtask starts, nor does the job go down": tuple(
+        f"attempt: restart from failed when is_current and not may_restart: also from {state}"
+        for state in ("scheduled", "deploying", "initializing")
+    ),
+    "a job in which an attempt has finished restarts none": (
+        "attempt: restart from failed when is_current and not may_restart: also from finished",
+    ),
+    HEARD_ONCE: (
+        "attempt: acknowledge from running when speaks: pass_acknowledgement twice",
+        "attempt: decline from running when speaks: pass_decline twice",
+        "attempt: confirm from initializing, running when speaks: pass_confirmation twice",
+        "attempt: fail from deploying, initializing, running when speaks and is_fatal: "
+        "give_job_up twice",
+        "holder: start_failed from starting when not is_fatal: fail_globally twice",
+        "holder: start_failed from starting when is_fatal: give_job_up twice",
+        "holder: restore_failed from restoring, resetting when not is_fatal: fail_globally twice",
+        "holder: restore_failed from restoring, resetting when is_fatal: give_job_up twice",
+        "holder: fail_job from created, started when is_fatal: give_job_up twice",
+        "holder: fail_job from starting when not is_fatal: fail_globally twice",
+        "holder: fail_job from starting when is_fatal: give_job_up twice",
+        "holder: fail_job from started when not is_fatal and not is_failing: fail_globally twice",
+        "holder: fail_job from broken when is_fatal: give_job_up twice",
+        "holder: event_malformed from starting, started when is_from_current: fail_attempt twice",
     ),
     NOT_THERE: tuple(
         f"assignment: lost from {state} when is_only_one: also from {other}"

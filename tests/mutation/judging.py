@@ -5,8 +5,10 @@ docs/mutants.md of the verdicts.
     python -m tests.mutation.judging --lies [MACHINE...]    only the arguments that are told wrong
     python -m tests.mutation.judging --table         make the page of the verdicts that are kept
 
-A mutant is found by a claim of the closed systems that its machine is part of, or by a scenario or
-a test of its machine. A change that only alters how many states there are is found by neither.
+A mutant is found by a scenario, by a claim of the closed systems that its machine is part of, or by
+a test of its machine; a wrong argument by a claim alone. A change that only alters how many states
+there are is found by none. What is quick goes first: scenarios, the first states, tests; the
+closed systems are searched as a whole for what is left.
 What survives needs a reason in `reasons` or `excused`. A run that is cut goes on where it was.
 """
 
@@ -15,11 +17,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from epochgate.fsm.errors import DeclarationError
 from tests.mutation.by_test import TESTS, failures
-from tests.mutation.checking import claimed, systems_around
+from tests.mutation.checking import (
+    Found,
+    claimed,
+    claimed_soon,
+    require_declared,
+    systems_around,
+)
 from tests.mutation.every import every_of
 from tests.mutation.excused import EXCUSED
 from tests.mutation.homes import HOMES
@@ -28,7 +36,18 @@ from tests.mutation.mutants import AnyMutant
 from tests.mutation.page import PAGE, page
 from tests.mutation.reasons import EQUIVALENT, UNSEEN_BY_THE_RUNTIME
 from tests.mutation.running import OF_NO_SCENARIO, told_otherwise
-from tests.mutation.verdicts import NOT_ASKED, NOWHERE, REFUSED, SURVIVES, UNTESTED, Verdicts
+from tests.mutation.verdicts import (
+    NOT_ASKED,
+    NOWHERE,
+    OF_SCENARIO,
+    OF_TEST,
+    REFUSED,
+    SURVIVES,
+    UNSEARCHED,
+    UNTESTED,
+    UNTRIED,
+    Verdicts,
+)
 
 BATCH = 60
 """How many mutants go through the tests in one process."""
@@ -44,53 +63,85 @@ def smallest_first() -> list[str]:
 
 
 def judge(machine: str, are_lies: bool = False) -> Verdicts:
-    """Give every mutant of a machine, or every lie alone, a verdict, and keep it."""
-    verdicts, kept_s = Verdicts.kept(machine), time.monotonic()
+    """Give every mutant of a machine, or every lie alone, a verdict, and keep it.
+
+    Raises DeclarationError if a system around the machine cannot be compiled as it stands.
+    """
+    require_declared(HOMES[machine], machine)
+    verdicts = Verdicts.kept(machine)
     every = lies_of(machine) if are_lies else every_of(machine)
+    _each(verdicts, every, "", by_what_is_quick)
+    for asked, survived in ((UNTRIED, UNSEARCHED), (UNTESTED, SURVIVES)):
+        left = [mutant for mutant in every if verdicts.of[mutant.name] == asked]
+        for start in range(0, len(left), BATCH):
+            verdicts.of |= by_tests(left[start : start + BATCH], survived)
+            verdicts.keep()
+    _each(verdicts, every, UNSEARCHED, by_search)
+    return verdicts
+
+
+def _each(
+    verdicts: Verdicts,
+    every: Sequence[AnyMutant],
+    asked: str,
+    verdict_on: Callable[[AnyMutant], str],
+) -> None:
+    """Judge those of one verdict, or without any, and keep what there is every now and then."""
+    kept_s = time.monotonic()
     for mutant in every:
-        if mutant.name not in verdicts.of:
-            verdicts.of[mutant.name] = by_checker(mutant)
+        if verdicts.of.get(mutant.name, "") == asked:
+            verdicts.of[mutant.name] = verdict_on(mutant)
             if time.monotonic() > kept_s + SAVED_EACH_S:
                 verdicts.keep()
                 kept_s = time.monotonic()
     verdicts.keep()
-    left = [each for each in every if verdicts.of[each.name] == UNTESTED]
-    for start in range(0, len(left), BATCH):
-        verdicts.of |= by_tests(left[start : start + BATCH])
-        verdicts.keep()
-    return verdicts
 
 
-def by_checker(mutant: AnyMutant) -> str:
-    """The claim that a mutant breaks, or why none is needed; UNTESTED if it breaks none."""
+def by_what_is_quick(mutant: AnyMutant) -> str:
+    """A scenario, or a claim that fails in the first states, or why none is needed."""
     if mutant.refusal:
         return REFUSED
     if not mutant.affected:
         return NOWHERE
     if reason_for_lie(mutant.name):
         return NOT_ASKED
+    if seen := by_scenario(mutant):
+        return seen
     try:
-        found = claimed(mutant)
+        found = claimed_soon(mutant)
     except DeclarationError:
         return REFUSED
-    return UNTESTED if found is None else f"checker: {found.where}: {found.what}"
+    return UNTRIED if found is None else _told(found)
 
 
-def by_tests(mutants: list[AnyMutant]) -> dict[str, str]:
-    """Mutant -> the scenario or the test that fails with it, or SURVIVES."""
-    verdicts = dict(_by_scenario(mutants))
-    left = [mutant.name for mutant in mutants if mutant.name not in verdicts]
+def by_scenario(mutant: AnyMutant) -> str:
+    """The scenario that comes out otherwise; empty if none does, or if a claim is wanted."""
+    if mutant.home.system in OF_NO_SCENARIO or mutant.name in lies():
+        return ""
+    seen = told_otherwise(mutant)
+    return f"{OF_SCENARIO}{seen.account.partition(':')[0]}" if seen else ""
+
+
+def by_tests(mutants: list[AnyMutant], survived: str) -> dict[str, str]:
+    """Mutant -> the scenario or the test that fails with it, or `survived`, as a lie does."""
+    verdicts = {each.name: by_scenario(each) or survived for each in mutants}
+    left = [name for name in verdicts if verdicts[name] == survived and name not in lies()]
     tests = TESTS[HOMES[mutants[0].machine].system]
     if left and tests:
         for name, failed in failures(tests, left, is_once=True).items():
-            verdicts[name] = f"test: {next(iter(failed))}" if failed else SURVIVES
+            if failed:
+                verdicts[name] = f"{OF_TEST}{next(iter(failed))}"
     return verdicts
 
 
-def _by_scenario(mutants: list[AnyMutant]) -> Iterator[tuple[str, str]]:
-    for mutant in mutants:
-        if mutant.home.system not in OF_NO_SCENARIO and (seen := told_otherwise(mutant)):
-            yield mutant.name, f"test: scenario {seen.account.partition(':')[0]}"
+def by_search(mutant: AnyMutant) -> str:
+    """The claim that fails somewhere in the closed systems, or SURVIVES."""
+    found = claimed(mutant)
+    return SURVIVES if found is None else _told(found)
+
+
+def _told(found: Found) -> str:
+    return f"checker: {found.where}: {found.what}"
 
 
 def surprises(verdicts: Verdicts) -> Iterator[str]:
@@ -98,8 +149,6 @@ def surprises(verdicts: Verdicts) -> Iterator[str]:
     for name, verdict in verdicts.of.items():
         if verdict == SURVIVES and not reason_for(name):
             yield f"survives without a reason: {name}"
-        if verdict.startswith("test") and name in lies() and not reason_for(name):
-            yield f"{UNTESTED} ({verdict}): {name}"
         if verdict != SURVIVES and name in EXCUSED:
             yield f"has a reason that is not needed ({verdict}): {name}"
 

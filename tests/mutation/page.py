@@ -8,7 +8,16 @@ from pathlib import Path
 
 from tests.mutation.every import KINDS
 from tests.mutation.homes import HOMES
-from tests.mutation.verdicts import NOT_ASKED, NOWHERE, REFUSED, SURVIVES, UNTESTED, kept
+from tests.mutation.verdicts import (
+    NOT_ASKED,
+    NOWHERE,
+    REFUSED,
+    SURVIVES,
+    UNSEARCHED,
+    UNTESTED,
+    UNTRIED,
+    kept,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "mutants.md"
 START, END = "<!-- mutants:start -->", "<!-- mutants:end -->"
@@ -26,6 +35,8 @@ WORDS = {
     REFUSED: "refused",
     NOWHERE: "nowhere",
     "": "not judged",
+    UNTRIED: "not judged",
+    UNSEARCHED: "not judged",
     UNTESTED: "not judged",
     NOT_ASKED: "with a reason",
 }

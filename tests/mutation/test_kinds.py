@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 
 from epochgate.fsm import Machine, Port, output
+from epochgate.fsm.closed import always
+from epochgate.fsm.errors import DeclarationError
 from tests.mutation import body_kinds, mutants, row_kinds, verdicts
 from tests.mutation.checking import OWN, bounds
 from tests.mutation.every import KINDS, every_of, kind_of, named
 from tests.mutation.excused import EXCUSED
 from tests.mutation.homes import HOMES
-from tests.mutation.judging import by_checker, reason_for, surprises
+from tests.mutation.judging import by_what_is_quick, judge, reason_for, surprises
 from tests.mutation.meter import ClosedMeters, Meter, Meters
 from tests.mutation.mutants import MACHINES, Mutant
 from tests.mutation.order import is_order_free, is_repeatable
 from tests.mutation.page import PAGE, page
 from tests.mutation.test_harness import HOME
-from tests.mutation.verdicts import NOWHERE, REFUSED, SURVIVES, UNTESTED, Verdicts
+from tests.mutation.verdicts import NOWHERE, REFUSED, SURVIVES, UNTESTED, UNTRIED, Verdicts
 
 
 @pytest.fixture
@@ -30,6 +32,14 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[Mutant]:
     monkeypatch.setitem(OWN, Meters, (bounds(ClosedMeters),))
     earlier = [*mutants.differing("meter", mutants._broken, ())]
     return [*mutants.differing("meter", row_kinds._broken, earlier)]
+
+
+class UncountableMeters(ClosedMeters):
+    """It cannot be compiled: how often the loop runs is known once it runs."""
+
+    @always("every count is one")
+    def counts(self) -> bool:
+        return all(n >= 0 for n in range(self.meter.count))
 
 
 def texts(method: str, kind: str) -> list[str]:
@@ -60,12 +70,21 @@ def test_a_guard_is_negated_in_every_row_of_its_trigger(rows: list[Mutant]) -> N
 
 
 def test_the_checker_finds_what_breaks_a_claim_and_counts_no_states(rows: list[Mutant]) -> None:
-    found = {each.name.partition(": ")[2]: by_checker(each) for each in rows}
+    found = {each.name.partition(": ")[2]: by_what_is_quick(each) for each in rows}
     assert found["add from running when has_room: negated has_room"].startswith("checker: ")
     assert found["empty from running when may_empty: also from stopped"] == NOWHERE
     assert found["stop from running when is_over: deleted"] == REFUSED
     # The meter is full after one step more or less, and no claim says after how many.
-    assert found["add from running when has_room: add_one twice"] == UNTESTED
+    assert found["add from running when has_room: add_one twice"] == UNTRIED
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_system_that_cannot_be_compiled_refuses_no_mutant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(OWN, Meters, (bounds(ClosedMeters), bounds(UncountableMeters)))
+    with pytest.raises(DeclarationError, match="length of the loop is not known"):
+        judge("meter")
 
 
 def test_a_number_is_one_more_or_one_less() -> None:

@@ -1,8 +1,9 @@
 """Who has found each mutant of a machine, kept from run to run in a file for each machine.
 
 A verdict counts as long as what it rests on is the same: for all of them the machine, the closed
-systems around it and everything of the models that these import; for those of the tests, and for
-mutants that survive, the tests as well. Comments count for nothing.
+systems around it and everything of the models that these import; for one of a scenario or a test
+the file in which this stands; for mutants that survive all scenarios and tests. Comments count for
+nothing in the models.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ MODELS = "epochgate.models."
 REFUSED = "refused when it is declared"
 NOWHERE = "allows what is an error, and comes up nowhere"
 UNTESTED = "not found by the checker"
+UNTRIED = "not found by scenarios, nor in the first states"
+UNSEARCHED = "not found by scenarios and tests, nor in the first states"
 SURVIVES = "survives"
 NOT_ASKED = "is heard by none, with a reason"
 """Of a lie about an argument that nothing has to look at."""
+OF_SCENARIO, OF_TEST = "test: scenario ", "test: "
+"""How a verdict begins, before the scenario's name, or the test's."""
 UNJUDGED = "."
 """In a file, in the place of a verdict that is not there yet."""
 
@@ -54,10 +59,11 @@ class Verdicts:
             if told.names[kind] == digest(names.get(kind, ())):
                 pairs = zip(names[kind], verdicts, strict=True)
                 found.of |= {name: verdict for name, verdict in pairs if verdict}
-        if told.tested != tested(machine):
-            for name, verdict in found.of.items():
-                if verdict == SURVIVES or verdict.startswith("test"):
-                    found.of[name] = UNTESTED
+        for name, verdict in [*found.of.items()]:
+            if verdict == SURVIVES and told.tested != tested(machine):
+                found.of[name] = UNTESTED
+            elif told.files.get(verdict) != file_of(verdict):
+                del found.of[name]
         return found
 
     def keep(self) -> None:
@@ -70,6 +76,7 @@ class Verdicts:
             "checked": checked(self.machine),
             "tested": tested(self.machine),
             "finders": finders,
+            "files": {finder: told for finder in finders if (told := file_of(finder))},
             "names": {kind: digest(some) for kind, some in names.items()},
             "kinds": {
                 kind: " ".join(numbers[self.of.get(name, "")] for name in some)
@@ -94,6 +101,8 @@ class Kept:
 
     checked: str
     tested: str
+    files: dict[str, str]
+    """Verdict of a scenario or a test -> a digest of its file."""
     names: dict[str, str]
     kinds: dict[str, list[str]]
     surviving: dict[str, list[str]]
@@ -111,7 +120,14 @@ def kept(machine: str) -> Kept | None:
         kind: [finders[number] for number in numbers.split()]
         for kind, numbers in told["kinds"].items()
     }
-    return Kept(told["checked"], told["tested"], told["names"], kinds, told["surviving"])
+    return Kept(
+        told["checked"],
+        told["tested"],
+        told.get("files", {}),
+        told["names"],
+        kinds,
+        told["surviving"],
+    )
 
 
 def _path(machine: str) -> Path:
@@ -153,6 +169,18 @@ def checked(machine: str) -> str:
                 and (module := node.module or "").startswith(MODELS)
             ]
     return digest([*map(str, systems), *(trees[name] for name in sorted(trees))])
+
+
+@cache
+def file_of(verdict: str) -> str | None:
+    """A digest of the file of a scenario or a test that has found a mutant; None for others."""
+    if verdict.startswith(OF_SCENARIO):
+        path = SCENARIOS / f"{verdict.removeprefix(OF_SCENARIO)}.txt"
+    elif verdict.startswith(OF_TEST):
+        path = ROOT / verdict.removeprefix(OF_TEST).partition("::")[0]
+    else:
+        return None
+    return digest([path.read_text(encoding="utf-8")]) if path.exists() else ""
 
 
 @cache

@@ -6,8 +6,7 @@ answered next, and how. After each step machines, back ends and what is possible
 
 from __future__ import annotations
 
-import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,24 +15,31 @@ import pytest
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
+from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.flooding import FloodedTask
+from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
+from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
+from tests.playing.compacting import Compacting
+from tests.playing.flooding import Flooding
 from tests.playing.gates import Heard, Lie
+from tests.playing.pipelining import Pipelining
 from tests.playing.placing import Tasks
 from tests.playing.planning import Plans
+from tests.playing.residing import Residing
 from tests.playing.setting import Settings
 from tests.playing.stage import GatedStage
 from tests.playing.streaming import Batches
+from tests.playing.swarm import SEEN_MAX, Swarm
 from tests.playing.updating import Updates
 
-SEEN_MAX = 2
-"""A walk that comes back to a state more often goes round in circles."""
 WALKS, DEEP_WALKS = 200, 2000
 """Of a system, and with each wrong argument: what is found with one is not found without."""
 
@@ -57,19 +63,32 @@ PLAYED: dict[str, Made] = {
         Batches,
     ),
     "placing": ((PlacedTask(), PlacedTask(F=9, R=9), PlacedTask(hosts=2, F=9, R=9)), Tasks),
+    "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
+    "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
+    "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
+    "flooding": ((FloodedTask(), FloodedTask(events=3, large=2, said=3, F=2, K=2)), Flooding),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
 _BATCH = ("driver[0].plan", *["client[0].answer"] * 5, "driver[0].work", "driver[0].commit")
+_HELD = tuple(f"program[{n}].{step}" for n in range(2) for step in ("work", "map_returns"))
 SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
     "deciding": (
         (
             *("user.update", "driver[0].start", *_BATCH, "user.lose", "driver[0].plan"),
             *["client[0].answer"] * 2,
         ),
-    )
+    ),
+    "pipelining": (
+        (
+            *("job.run_operator", *_HELD, "job.ask", "program[0].barrier", "program[1].barrier"),
+            *("job.store", "job.rescale", "program[0].agree", "program[0].work"),
+        ),
+    ),
 }
-"""What hardly a walk comes to, for the first of the systems: a lost update is missed."""
+"""What hardly a walk comes to, for the first of the systems: a lost update is missed; batches that
+two subtasks have mapped wait in one.
+"""
 
 BEGINNINGS: dict[str, tuple[str, ...]] = {"placing": ("scheduler.offer", "scheduler.connect")}
 """How every second walk begins, since a job of which no process has come is soon given up."""
@@ -106,28 +125,16 @@ UNFOUND: dict[str, str] = {
 
 
 def walk(made: Made, seed: int, taken: set[str], beginning: tuple[str, ...] = ()) -> None:
-    """Take random steps, behind those of `beginning`, until a state is there again: of all
-    processes or for a while of one `alone`, each kind as often as this walk likes it, and first of
-    all those not taken yet.
-    """
-    systems, draw = made[0], random.Random(seed)
-    liked, alone = defaultdict[str, float](lambda: draw.choice((1, 0.1, 0.01))), ""
-    system = again(systems[seed % len(systems)])
-    world = made[1](system)
+    """Take random steps, behind those of `beginning`, until a state is there again."""
+    system = again(made[0][seed % len(made[0])])
+    world, swarm = made[1](system), Swarm(seed, taken)
     stage, seen = GatedStage(system, world), Counter[tuple[int, ...]]()
     try:
         for step in beginning:
             stage.take(step)
         while seen[stage.machines.words()] < SEEN_MAX and (possible := stage.possible()):
             seen[stage.machines.words()] += 1
-            if draw.random() < 0.1:
-                alone = draw.choice(["", "[0]", "[1]"])
-            near = [step for step in possible if alone in step or "[" not in step] or possible
-            new = [step for step in possible if kind(step) not in taken]
-            weights = [liked[kind(step)] for step in near]
-            step = draw.choice(new) if new else draw.choices(near, weights)[0]
-            taken.add(kind(step))
-            stage.take(step)
+            stage.take(swarm.draw(possible))
     finally:
         world.close()
 
@@ -155,11 +162,6 @@ def walk_all(name: str, made: Made, walks: int) -> set[str]:
     return taken
 
 
-def kind(step: str) -> str:
-    """For instance `client.lose`, whichever client it is."""
-    return "".join(part.rpartition("]")[2] for part in step.split("["))
-
-
 @pytest.mark.parametrize("name", PLAYED)
 @pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=pytest.mark.deep)])
 def test_shells_take_every_step_of_their_system(name: str, walks: int) -> None:
@@ -174,12 +176,9 @@ def steps_of(system: ClosedSystem) -> set[str]:
 
 def arguments_of(made: Made) -> list[str]:
     """Every argument of every effect of the machines that run in shells: `write(version)`."""
-    world = made[1](made[0][0])
-    machines = {name: real for name, _, real in world.machines()}
-    world.close()
     return [
         f"{name}.{port}.{message}({argument})"
-        for name, machine in machines.items()
+        for name, machine in made[0][0].MACHINES.items()
         for port, declared in machine.PORTS.items()
         for message, arguments in declared.port.messages().items()
         for argument in arguments

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from textwrap import wrap
+from typing import Any, ClassVar
 
-from epochgate.fsm import Outcome, TransitionRefused
+from epochgate.fsm import Machine, Outcome, System, TransitionRefused
+from epochgate.fsm.ports import Effect
 from epochgate.models.job import Job
 
 PHRASES: dict[str, Callable[..., str | None]] = {
@@ -121,47 +125,172 @@ DEFAULTS: dict[str, str | bool] = {
 it is fatal.
 """
 
+THEN = "then"
+WIDTH = 100
+
+Fired = tuple[str, tuple[int, ...], str, tuple[Any, ...]]
+"""A machine's name and index, and its trigger with the arguments."""
+
+
+def value(word: str) -> int | str | bool:
+    """What a word of a command stands for."""
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.removeprefix("-").isdigit() else word
+
+
+def _values(kind: type[Machine], trigger: str, name: str) -> list[Any]:
+    """The values of a parameter that a command need not give. ValueError for a number."""
+    annotated = (
+        getattr(kind, each).__annotations__
+        for row in kind.ROWS
+        if row.trigger == trigger
+        for each in (*row.conditions, *row.unless, *row.actions)
+    )
+    of = next(each[name] for each in annotated if name in each)
+    if of == "int":
+        raise ValueError(f"{trigger} takes numbers as {name}: give some, as in `{name}=1,2`")
+    return [False, True] if of == "bool" else [name]
+
+
+def _called(
+    trigger: str, some: list[tuple[Any, ...]], every: list[tuple[Any, ...]]
+) -> Iterator[str]:
+    """A trigger with its arguments; `*` for what all values of the last ones come to."""
+    if some and len(some) == len(every) > 1:
+        yield f"{trigger} *"
+        return
+    if some == [()]:
+        yield trigger
+        return
+    for first in dict.fromkeys(each[0] for each in some):
+        text = str(first).lower() if isinstance(first, bool) else str(first)
+        yield from _called(
+            f"{trigger} {text}",
+            [each[1:] for each in some if each[0] == first],
+            [each[1:] for each in every if each[0] == first],
+        )
+
 
 class MachinesWorld:
     """One `Job` system; commands fire triggers by name, or by a shorter word."""
 
+    SYSTEM: ClassVar[type[System]] = Job
+
     def __init__(self, constants: dict[str, int]) -> None:
         self.lines: list[str] = []
-        self.job = Job(**constants)
-        self._names = {machine.__name__: name for name, machine in Job.MACHINES.items()}
+        self._names = {machine.__name__: name for name, machine in self.SYSTEM.MACHINES.items()}
+        self._constants = constants
+        self.job = self._new()
+        self._fired: list[Fired] = []
+        self._until_here: list[Fired] = []
+
+    def _new(self) -> Any:
+        return self.SYSTEM(**self._constants)
+
+    def do_here(self) -> None:
+        """Take this for the place that `back` leads to."""
+        self._until_here = [*self._fired]
+
+    def do_back(self) -> None:
+        """Go on from `here` with new machines, as if nothing had been fired since."""
+        self.job, self._fired = self._new(), []
+        for name, index, trigger, arguments in self._until_here:
+            self._fire(self.job.instance(name, index), trigger, *arguments)
+        self.lines.clear()
+
+    def do_every(self, machine: str, *words: Any) -> None:
+        """Fire each trigger of a machine from here, and print what comes of it.
+
+        `name=1,2` gives the values of a parameter; what follows `then` are commands, with `/`
+        between them, that are run after each trigger that is taken.
+        """
+        given = [str(word) for word in words]
+        cut = given.index(THEN) if THEN in given else len(given)
+        domains = {
+            name: [value(each) for each in values.split(",")]
+            for name, _, values in (word.partition("=") for word in given[:cut])
+        }
+        then = [command for command in " ".join(given[cut + 1 :]).split("/") if command]
+        self.do_here()
+        came: dict[str, list[str]] = {}
+        for trigger, every in self._every(machine, domains).items():
+            found: dict[str, list[tuple[Any, ...]]] = {}
+            for arguments in every:
+                self.do_back()
+                told = self._told_of(f"{machine}.{trigger}", arguments, then)
+                found.setdefault(told, []).append(arguments)
+            for told, some in found.items():
+                called = [trigger] if len(some) == len(every) else _called(trigger, some, every)
+                came.setdefault(told, []).extend(called)
+        self.do_back()
+        last = {told: came.pop(told) for told in ("ignored", "refused") if told in came}
+        said = [f"{', '.join(called)}: {told}" for told, called in came.items()]
+        said += [f"{told}: {', '.join(called)}" for told, called in last.items()]
+        for each in said:
+            self.lines += wrap(each, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+    def _every(
+        self, machine: str, domains: dict[str, list[Any]]
+    ) -> dict[str, list[tuple[Any, ...]]]:
+        """Trigger -> all arguments that it is fired with."""
+        kind = self.SYSTEM.MACHINES[machine.partition("[")[0]]
+        found = {}
+        for trigger in kind.triggers():
+            values = [
+                domains.get(name) or _values(kind, trigger, name)
+                for name in kind.trigger_parameters(trigger)
+            ]
+            found[trigger] = [*product(*values)]
+        return found
+
+    def _told_of(self, trigger: str, arguments: tuple[Any, ...], then: list[str]) -> str:
+        """What comes of a trigger in one line, and of what is done then."""
+        self.do_fire(trigger, *arguments)
+        told, self.lines = self.lines, []
+        if told == ["ignored"] or told[0].startswith("refused in"):
+            return told[0].partition(" ")[0]
+        for command in then:
+            first, *words = command.split()
+            method = getattr(self, f"do_{first}", partial(self.do_fire, first))
+            method(*map(value, words))
+            told[-1] += " |"
+            told += self.lines
+            self.lines = []
+        return "; ".join(told).replace(" |;", " |")
 
     def do_up(self) -> None:
         """Start the job and let every subtask run; process s + 1 speaks for subtask s."""
-        self._fire(self.job.lifecycle.start)
+        self._fire(self.job.lifecycle, "start")
         for holder in self.job.holder:
-            self._fire(holder.started)
+            self._fire(holder, "started")
         for subtask, attempt in enumerate(self.job.attempt):
-            for trigger in (attempt.connect, attempt.initialize, attempt.run):
-                self._fire(trigger, subtask + 1)
+            for trigger in ("connect", "initialize", "run"):
+                self._fire(attempt, trigger, subtask + 1)
         self.lines[:] = [f"{len(self.job.attempt)} subtasks run"]
 
     def do_trigger(self) -> None:
         """Ask for a checkpoint."""
-        self._fire(self.job.request.submit)
+        self._fire(self.job.request, "submit")
 
     def do_complete(self, coordinator: int, checkpoint: int, state: str = "bytes") -> None:
         """A coordinator's future succeeds."""
-        self._fire(self.job.snapshot[coordinator].succeed, checkpoint, state)
+        self._fire(self.job.snapshot[coordinator], "succeed", checkpoint, state)
 
     def do_send(self, coordinator: int, subtask: int, event: str, attempt: int = -1) -> None:
         """Send through the gateway of the current attempt, or of another."""
         number = self.job.attempt[subtask].number if attempt < 0 else attempt
-        self._fire(self.job.gateway[coordinator, subtask].send, number, event)
+        self._fire(self.job.gateway[coordinator, subtask], "send", number, event)
 
     def do_confirm(self, coordinator: int, subtask: int, number: int) -> None:
         """The subtask has handled events up to a number."""
         attempt = self.job.attempt[subtask]
-        self._fire(attempt.confirm, attempt.identity, coordinator, number)
+        self._fire(attempt, "confirm", attempt.identity, coordinator, number)
 
     def do_ack(self, subtask: int, checkpoint: int) -> None:
         """The subtask acknowledges the barrier."""
         attempt = self.job.attempt[subtask]
-        self._fire(attempt.acknowledge, attempt.identity, checkpoint, False, f"s{subtask}")
+        self._fire(attempt, "acknowledge", attempt.identity, checkpoint, False, f"s{subtask}")
 
     def do_gateway(self, coordinator: int, subtask: int) -> None:
         """Show a gateway."""
@@ -177,14 +306,16 @@ class MachinesWorld:
         before = instance.state
         missing = type(instance).trigger_parameters(trigger)[len(arguments) :]
         defaults = [DEFAULTS[f"{name}.{trigger}" if p == "reason" else p] for p in missing]
-        outcome = self._fire(getattr(instance, trigger), *arguments, *defaults)
+        outcome = self._fire(instance, trigger, *arguments, *defaults)
         said = f"{before} -> {instance.state}" if outcome is Outcome.TAKEN else "ignored"
         if outcome is not None:
             self.lines.insert(0, said)
 
-    def _fire(self, trigger: Callable[..., Outcome], *arguments: Any) -> Outcome | None:
+    def _fire(self, machine: Machine, trigger: str, *arguments: Any) -> Outcome | None:
+        self._fired.append((self._names[type(machine).__name__], machine.index, trigger, arguments))
         try:
-            return trigger(*arguments)
+            outcome: Outcome = getattr(machine, trigger)(*arguments)
+            return outcome
         except TransitionRefused as refused:
             self.lines.append(f"refused in {refused.state!r}: {refused.trigger}")
             return None
@@ -193,7 +324,11 @@ class MachinesWorld:
 
     def _say(self) -> None:
         for effect in self.job.effects:
-            phrase = PHRASES[f"{self._names[effect.machine]}.{effect.port}.{effect.message}"]
-            if (line := phrase(*effect)) is not None:
+            if (line := self._told(effect)) is not None:
                 self.lines.append(line)
         self.job.emitted.clear()
+
+    def _told(self, effect: Effect) -> str | None:
+        """The line for an effect; None for what only the shell keeps account of."""
+        name = self._names[effect.machine]
+        return PHRASES[f"{name}.{effect.port}.{effect.message}"](*effect)

@@ -1,9 +1,9 @@
 """Runs the scenario files: commands, a line of dashes, and the output expected of them.
 
 A file is prose and blocks. A block is one or more command lines, a line `----`, and output up to
-the next empty line. The first word of the first command makes the world: `machines`, `job` or
-`holder`, with its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output is written
-again, for a person to review; where CI is set, that is refused.
+the next empty line. The first word of the first command makes the world: `machines`, `job`,
+`holder` or one of ALONE, with its constants. With EPOCHGATE_REFRESH_SCENARIOS=1 the expected output
+is written again, for a person to review; where CI is set, that is refused.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from epochgate.models.job import Job
+from tests.scenarios.alone_world import ALONE
 from tests.scenarios.holder_world import HolderWorld
 from tests.scenarios.job_world import JobWorld
-from tests.scenarios.machines_world import DEFAULTS, PHRASES, MachinesWorld
+from tests.scenarios.machines_world import DEFAULTS, PHRASES, MachinesWorld, value
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*/*.txt"))
@@ -29,19 +31,19 @@ WORLDS: dict[str, Callable[[dict[str, int]], World]] = {
     "machines": MachinesWorld,
     "job": JobWorld,
     "holder": HolderWorld,
+    **ALONE,
 }
 IS_REFRESHED = os.environ.get("EPOCHGATE_REFRESH_SCENARIOS") == "1"
 
 
-def value(word: str) -> int | str | bool:
-    if word in ("true", "false"):
-        return word == "true"
-    return int(word) if word.removeprefix("-").isdigit() else word
+@cache
+def _words(command: str) -> tuple[str, ...]:
+    return tuple(shlex.split(command))
 
 
 def run(world: World | None, command: str) -> tuple[World, list[str]]:
     """Run one command line; the world, and the lines that it printed."""
-    first, *words = shlex.split(command)
+    first, *words = _words(command)
     if first in WORLDS:
         constants = {n: int(v) for n, _, v in (word.partition("=") for word in words)}
         return WORLDS[first](constants), []
@@ -63,10 +65,13 @@ def run(world: World | None, command: str) -> tuple[World, list[str]]:
 
 def replayed(text: str) -> str:
     """The file as it would be if all of its output were what really comes."""
+    return "\n\n".join(paragraphs_of(text)) + "\n"
+
+
+def paragraphs_of(text: str) -> Iterator[str]:
+    """The paragraphs of a file, each replayed when it is asked for."""
     world: World | None = None
-    out: list[str] = []
-    paragraphs = text.rstrip("\n").split("\n\n")
-    for paragraph in paragraphs:
+    for paragraph in text.rstrip("\n").split("\n\n"):
         lines = paragraph.split("\n")
         if DASHES in lines:
             commands = lines[: lines.index(DASHES)]
@@ -75,8 +80,14 @@ def replayed(text: str) -> str:
                 world, more = run(world, command)
                 printed += more
             lines = [*commands, DASHES, *printed]
-        out.append("\n".join(lines))
-    return "\n\n".join(out) + "\n"
+        yield "\n".join(lines)
+
+
+def world_of(text: str) -> Callable[[dict[str, int]], World]:
+    """What makes the world of a file."""
+    first = re.search(rf"^(\w+)[^\n]*\n(?:[^\n]+\n)*{DASHES}$", text, re.MULTILINE)
+    assert first, "a file has a block"
+    return WORLDS[first[1]]
 
 
 def test_there_are_scenarios_and_ci_does_not_rewrite_them() -> None:
