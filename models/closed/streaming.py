@@ -72,6 +72,7 @@ class StreamingQuery(ClosedSystem):
         Step("driver", "abort"),
         Step("driver", "spill", is_fair=False),
         Step("driver", "lose", is_fair=False),
+        Step("driver", "unheard", is_fair=False),
         Step("driver", "fail", is_fair=False),
         Step("driver", "hang", is_fair=False),
         Step("driver", "arrive"),

@@ -42,7 +42,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "choosing": (ChosenQuery(batches=2, versions=1), 6_185_776, 20_969_533),
     "updating": (UpdatedControl(updates=5), 1_411_411, 4_036_728),
     "compacting": (CompactingJob(K=4, F=2), 3_565_119, 9_809_302),
-    "streaming": (StreamingQuery(K=3, F=3), 2_005_447, 7_761_669),
+    "streaming": (StreamingQuery(K=3, F=3), 2_544_863, 10_221_321),
 }
 
 

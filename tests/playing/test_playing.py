@@ -23,6 +23,7 @@ from epochgate.models.closed.planning import PlannedQuery
 from epochgate.models.closed.residing import ResidentTask
 from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.steering import SteeredQuery
+from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
 from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
@@ -35,6 +36,7 @@ from tests.playing.planning import Plans
 from tests.playing.residing import Residing
 from tests.playing.setting import Settings
 from tests.playing.stage import GatedStage
+from tests.playing.streaming import Batches
 from tests.playing.swarm import SEEN_MAX, Swarm
 from tests.playing.updating import Updates
 
@@ -53,6 +55,13 @@ PLAYED: dict[str, Made] = {
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
     "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4)), Settings),
+    "streaming": (
+        (
+            *(StreamingQuery(), StreamingQuery(K=3, F=4)),
+            *(RecordedAfterwards(), RecordedAfterwards(K=3, F=4)),
+        ),
+        Batches,
+    ),
     "placing": ((PlacedTask(), PlacedTask(F=9, R=9), PlacedTask(hosts=2, F=9, R=9)), Tasks),
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
     "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
@@ -92,6 +101,19 @@ UNFOUND: dict[str, str] = {
     "control_update.log.in_doubt(version)": BY_CHECKER,
     "batch_decision.store.run(batch)": BY_CHECKER,
     "batch_decision.store.run(version)": BY_CHECKER,
+    **dict.fromkeys(
+        (
+            "query_batch.target.look(batch)",
+            "query_batch.target.note(batch)",
+            "query_batch.target.apply(batch)",
+            "query_batch.target.record(batch)",
+            "query_batch.target.sweep(batch)",
+            "query_batch.target.done(batch)",
+            "query_batch.target.refused(batch)",
+            "query_batch.target.failed(batch)",
+        ),
+        "the shell has the batch from its caller, and the surroundings look at this one",
+    ),
     "batch_plan.store.choose(batch)": BY_CHECKER,
     "batch_plan.store.withhold(batch)": RARE,
     "batch_plan.store.consult(batch)": BY_CHECKER,

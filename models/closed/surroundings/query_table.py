@@ -96,10 +96,28 @@ class Table(Environment):
             self.effects[batch] += 1
         self.shown[batch] = offsets
 
+    def apply(self, query: int, batch: int, offsets: int) -> None:
+        """The rows, with the number where the effect carries it."""
+        self.take(batch, offsets)
+        if self.system.carried > 0:
+            self.count(query, batch)
+
     def count(self, query: int, batch: int) -> None:
-        """Keep the number of a batch that has taken effect."""
         assert self.number[query] == batch, "Q1: batches take effect one after the other"
         self.number[query] = batch + 1
+
+    def record(self, query: int, place: int, batch: int) -> None:
+        """Note the number of a batch that has taken effect, unless a later one stands there."""
+        if self.number[query] <= batch:
+            self.number[query] = batch + 1
+            if not self.is_noted[query]:
+                self.is_noted[query] = True
+                self.noted_place[query] = place
+            self.spoil_readings()
+
+    def spoil_readings(self) -> None:
+        for d in range(self.system.drivers):
+            self.system.driver[d].spoil()
 
     def knows(self, query: int, batch: int) -> bool:
         """Whether the batch is not the next one of the query, as the table knows it."""
@@ -115,6 +133,7 @@ class Table(Environment):
         self.noted_place[query] = place
         self.noted_batch[query] = batch
         self.noted_offsets[query] = offsets
+        self.spoil_readings()
 
     def origin(self, query: int, place: int) -> int:
         """Whether a query of this id, at this place, is the one that has written before."""
@@ -142,6 +161,7 @@ class Table(Environment):
 
     def drop(self) -> None:
         self.shows_staged = False
+        self.spoil_readings()
         for q in range(self.system.queries):
             self.number[q] = 0
             self.is_noted[q] = False

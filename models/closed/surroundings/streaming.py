@@ -14,7 +14,6 @@ from epochgate.models.query_batch import (
     DONE,
     FAILED,
     IDLE,
-    KNOWN,
     MOVED,
     REFUSED,
     QueryBatch,
@@ -78,13 +77,15 @@ class Driver(Environment):
     """How often the commit has looked, while it may look again."""
     has_applied: bool = Bool()
     """The batch has taken effect, and the machine does not know."""
+    is_stale: bool = Bool()
+    """The notes are not as this driver has read them, and it is writing them."""
     late: int = Int(SWEEP)
     """A step that hangs may yet be done, and no machine waits for it: which step, and of what."""
     late_place: int = Int(1)
     late_query: int = Int(1)
     late_batch: int = Int("K")
     late_offsets: int = Int(3)
-    late_accepts: int = Int(3)
+    is_late_stale: bool = Bool()
 
     start: Trigger
     start_copy: Trigger
@@ -94,6 +95,7 @@ class Driver(Environment):
     step: Trigger
     answer: Trigger
     lose: Trigger
+    unheard: Trigger
     fail: Trigger
     hang: Trigger
     arrive: Trigger
@@ -129,6 +131,8 @@ class Driver(Environment):
             "tell_applied",                 "the answer arrives"),
         Row("lose",       CALLED,  STAY,    "may_be_unsure",
             "spend, forget_answer, tell_unsure", "the answer is lost, or another writer comes before"),
+        Row("unheard",    CALLED,  STAY,    "may_be_unheard",
+            "spend, act_unheard, tell_unsure", "the step is done, and its answer is lost"),
         Row("fail",       CALLED,  STAY,    "may_break",
             "spend, forget_answer, tell_broken", "the step ends in an error"),
         Row("hang",       CALLED,  STAY,    "may_hang",
@@ -190,6 +194,10 @@ class Driver(Environment):
     def may_be_unsure(self) -> bool:
         return self.may_break()
 
+    def may_be_unheard(self) -> bool:
+        """Of a batch that takes effect `step` and `lose` tell."""
+        return self.may_break() and self.asked != LOOK and self.asked != APPLY
+
     def may_break(self) -> bool:
         return self.may_fail() and self.asked != NOTHING
 
@@ -245,7 +253,9 @@ class Driver(Environment):
 
     def act(self) -> None:
         asked = self.asked
-        if asked == APPLY and not self.system.table.knows(self.query, self.batch):
+        may_note = self.may_note()
+        self.is_stale = False
+        if asked == APPLY and self.may_apply(self.query, self.batch):
             self.apply_batch()
             self.has_applied = True
         else:
@@ -256,7 +266,7 @@ class Driver(Environment):
                     self.system.table.origin(self.query, self.place),
                     self.system.table.differs(self.query, self.batch, self.offsets),
                 )
-            if asked == NOTE and self.may_note():
+            if asked == NOTE and may_note:
                 self.write_note()
                 self.system.query_batch[self.driver].noted()
             elif asked == NOTE:
@@ -270,25 +280,38 @@ class Driver(Environment):
                 self.system.table.sweep(self.batch)
                 self.system.query_batch[self.driver].swept()
 
+    def act_unheard(self) -> None:
+        asked = self.asked
+        may_note = self.may_note()
+        self.forget_answer()
+        if asked == NOTE and may_note:
+            self.write_note()
+        if asked == RECORD:
+            self.record_batch()
+        if asked == SWEEP:
+            self.system.table.sweep(self.batch)
+
     def may_note(self) -> bool:
         """Whether what was noted is as this driver has read it: notes are compared and exchanged."""
-        origin = self.system.table.origin(self.query, self.place)
-        return (
-            origin == KNOWN or origin == self.system.query_batch[self.driver].accepts
-        ) and self.system.table.noted_batch[self.query] <= self.batch
+        return not self.is_stale
+
+    def may_apply(self, query: int, batch: int) -> bool:
+        """A function is called also where another driver came before."""
+        return self.system.carried == 0 or not self.system.table.knows(query, batch)
+
+    def apply_batch(self) -> None:
+        self.system.table.apply(self.query, self.batch, self.offsets)
 
     def write_note(self) -> None:
         self.system.table.write_note(self.query, self.place, self.batch, self.offsets)
 
-    def apply_batch(self) -> None:
-        """The rows, with the number where the effect carries it."""
-        self.system.table.take(self.batch, self.offsets)
-        if self.system.carried > 0:
-            self.system.table.count(self.query, self.batch)
-
     def record_batch(self) -> None:
-        if not self.system.table.knows(self.query, self.batch):
-            self.system.table.count(self.query, self.batch)
+        self.system.table.record(self.query, self.place, self.batch)
+
+    def spoil(self) -> None:
+        """The notes have changed since they were read."""
+        self.is_stale = self.asked == NOTE
+        self.is_late_stale = self.late == NOTE
 
     def tell_applied(self) -> None:
         self.asked = NOTHING
@@ -298,6 +321,7 @@ class Driver(Environment):
     def forget_answer(self) -> None:
         self.asked = NOTHING
         self.has_applied = False
+        self.is_stale = False
 
     def tell_unsure(self) -> None:
         self.system.query_batch[self.driver].unsure()
@@ -312,7 +336,7 @@ class Driver(Environment):
             self.late_query = self.query
             self.late_batch = self.batch
             self.late_offsets = self.offsets
-            self.late_accepts = self.system.query_batch[self.driver].accepts
+            self.is_late_stale = self.is_stale
 
     def tell_late(self) -> None:
         self.system.query_batch[self.driver].expire()
@@ -323,19 +347,12 @@ class Driver(Environment):
         batch = self.late_batch
         query = self.late_query
         offsets = self.late_offsets
-        is_known = self.system.table.knows(query, batch)
-        origin = self.system.table.origin(query, self.late_place)
-        is_noted = self.system.table.noted_batch[query] <= batch and (
-            origin == KNOWN or origin == self.late_accepts
-        )
-        if late == NOTE and is_noted:
+        if late == NOTE and not self.is_late_stale:
             self.system.table.write_note(query, self.late_place, batch, offsets)
-        if late == APPLY and not is_known:
-            self.system.table.take(batch, offsets)
-            if self.system.carried > 0:
-                self.system.table.count(query, batch)
-        if late == RECORD and not is_known:
-            self.system.table.count(query, batch)
+        if late == APPLY and self.may_apply(query, batch):
+            self.system.table.apply(query, batch, offsets)
+        if late == RECORD:
+            self.system.table.record(query, self.late_place, batch)
         if late == SWEEP:
             self.system.table.sweep(batch)
         self.forget_late()
@@ -346,7 +363,7 @@ class Driver(Environment):
         self.late_query = 0
         self.late_batch = 0
         self.late_offsets = 0
-        self.late_accepts = 0
+        self.is_late_stale = False
 
     def write_end(self) -> None:
         self.system.location[self.place].close()
@@ -365,8 +382,7 @@ class Driver(Environment):
         self.query = 0
         self.batch = 0
         self.offsets = 0
-        self.asked = NOTHING
-        self.has_applied = False
+        self.forget_answer()
         self.looks = 0
         self.system.query_batch[self.driver].restart()
 

@@ -33,7 +33,7 @@ OF_QUERIES: dict[str, Broken] = {
     "streaming.notes_overwritten": Broken(
         streaming.NotesOverwritten,
         "Q2: what Spark has logged as committed is in the table",
-        28,
+        27,
         "driver.run driver.step user.copy driver.start_copy driver.log driver.log",
     ),
     "streaming.listed_files": Broken(

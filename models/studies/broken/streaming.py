@@ -63,9 +63,6 @@ class SkippingCommit(Commit):
     Delta's transactions do.
     """
 
-    def is_strange(self, number: int, origin: int) -> bool:
-        return False
-
     def is_behind(self, number: int) -> bool:
         return False
 
