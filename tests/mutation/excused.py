@@ -88,16 +88,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
             for state in ("looking", "restoring", "reading", "writing", "confirming")
         ),
     ),
-    "the query fails where a plan is not read, and its maker with it": (
-        "batch_plan: broken from any state but idle, forgetting, fetching: also from fetching",
-    ),
     "what is noted twice is the same as once": (
         "task: event from running, ended when is_next: count twice",
-    ),
-    "within the bounds the first batch alone is refused there, and its number is the one for none "
-    "held; the shell takes no number from a refusal": (
-        "query_batch.refuse_ahead: `self.batch` -> `self.held`",
-        "query_batch.refuse_changed: `self.batch` -> `self.held`",
     ),
     SAME_BATCH: tuple(
         f"{machine}.ask_forget: `self.batch {rest}` -> `self.behind {rest}`"
@@ -200,8 +192,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "attempt: lost from running when speaks: report_failure before stop_running",
         "attempt: finish from running when speaks: stop_running before finish_sends",
         "attempt: finish from running when speaks: report_left before stop_running",
-        "attempt: restart from failed when is_current and may_restart: reset_coordinators before "
-        "renew",
         "attempt: recreate from finished, canceled, failed: begin before renew",
     ),
     NO_OTHER_WAITS: (
@@ -240,16 +230,12 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "a process that speaks already is the newest": (
         "attempt: connect from scheduled when is_newer: adopt twice",
     ),
-    "the job is given up in the same step, which cancels the attempt": tuple(
-        f"attempt: fail from deploying, initializing, running when speaks and is_fatal: to {state}"
-        for state in ("deploying", "initializing", "running")
+    "the job is given up in the same step, which cancels the attempt": (
+        "attempt: fail from deploying, initializing, running when speaks and is_fatal: to running",
     ),
     "no checkpoint is being stored while a subtask starts, nor does the job go down": tuple(
         f"attempt: restart from failed when is_current and not may_restart: also from {state}"
-        for state in ("scheduled", "deploying", "initializing")
-    ),
-    "a job in which an attempt has finished restarts none": (
-        "attempt: restart from failed when is_current and not may_restart: also from finished",
+        for state in ("deploying", "initializing")
     ),
     HEARD_ONCE: (
         "attempt: acknowledge from running when speaks: pass_acknowledgement twice",
