@@ -41,6 +41,23 @@ ENDS_AT_ONCE = "the job is given up before it begins, and ends in the same step"
 NO_OTHER_WAITS = "no process waits while an attempt has one, wants one or has finished"
 STARTS_AT_ONCE = "an attempt that is created is scheduled in the same step, but before the job"
 NEWEST_SPEAKS = "the process that speaks is the newest that has come"
+PLACE_ASKED = (
+    "vertex.place_of: `for i in range(self.system.concurrent): place = self.first() + i if "
+    "self.system.attempt[place].speaks(identity): return place if "
+    "self.system.attempt[place].is_waiting(identity): return place` -> `for i in "
+    "range(self.system.concurrent): place = self.first() + i if "
+    "self.system.attempt[place].is_waiting(identity): return place if "
+    "self.system.attempt[place].speaks(identity): return place`"
+)
+WAITING_TAKEN = (
+    "vertex.take_waiting: `if self.system.attempt[self.spare()].has_waiting(): waiting = "
+    "self.system.attempt[self.spare()].waiting "
+    "self.system.attempt[self.leader()].take_over(waiting) "
+    "self.system.attempt[self.spare()].hand_over()` -> `if "
+    "self.system.attempt[self.spare()].has_waiting(): waiting = "
+    "self.system.attempt[self.spare()].waiting self.system.attempt[self.spare()].hand_over() "
+    "self.system.attempt[self.leader()].take_over(waiting)`"
+)
 
 OF_REASON: dict[str, tuple[str, ...]] = {
     SAME_VALUE: (
@@ -98,6 +115,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     ),
     NOTHING_LEFT: (
         "attempt: finish from running when speaks: finish_sends twice",
+        "vertex: attempt_failed from ended when is_leading: take_waiting twice",
+        "vertex: abandon from ended: take_waiting twice",
         "holder: started from starting: serve_requests twice",
         "holder: start_failed from starting when not is_fatal: refuse_requests twice",
         "holder: start_failed from starting when is_fatal: refuse_requests twice",
@@ -193,6 +212,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "attempt: finish from running when speaks: stop_running before finish_sends",
         "attempt: finish from running when speaks: report_left before stop_running",
         "attempt: recreate from finished, canceled, failed: begin before renew",
+        "vertex: attempt_failed from ended when is_leading: ask_restart before take_waiting",
+        WAITING_TAKEN,
     ),
     NO_OTHER_WAITS: (
         "attempt: connect from deploying, initializing when is_newer: end_process before "
@@ -222,6 +243,11 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "a coordinator that goes back has not failed the job since": (
         "holder: restored from restoring when is_failing: also from resetting",
     ),
+    "while a subtask has attempts, no process waits beside them": (
+        "vertex: abandon from ended: also from attempted",
+    ),
+    "a process speaks or waits at one place, whichever is asked first": (PLACE_ASKED,),
+    "any number below 0 says that there is no place": ("vertex.place_of: `-1` -> `-2`",),
     STARTS_AT_ONCE: (
         "attempt: cancel from deploying, initializing, running when restarts: also from created",
         "attempt: restart from failed when is_current and may_restart: also from created",
@@ -243,6 +269,9 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "attempt: confirm from initializing, running when speaks: pass_confirmation twice",
         "attempt: fail from deploying, initializing, running when speaks and is_fatal: "
         "give_job_up twice",
+        "vertex: begin from idle: vacate twice",
+        "vertex: lost from any state when is_known: pass_loss twice",
+        "vertex: end from attempted: end_others twice",
         "holder: start_failed from starting when not is_fatal: fail_globally twice",
         "holder: start_failed from starting when is_fatal: give_job_up twice",
         "holder: restore_failed from restoring, resetting when not is_fatal: fail_globally twice",
