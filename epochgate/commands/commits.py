@@ -129,7 +129,7 @@ def _newest(place: str) -> CompletedCheckpoint:
 
 
 def _store(place: str, newest: CompletedCheckpoint) -> CheckpointStore:
-    from epochgate.spark.pipeline import open_checkpoints
+    from epochgate.runtime.store.opening import open_checkpoints
 
     return open_checkpoints(checkpoints_of(place), newest.job_id)
 

@@ -13,9 +13,9 @@ from epochgate.console import say
 from epochgate.errors import UsageError
 
 if TYPE_CHECKING:
+    from epochgate.runtime.entries.stores import Entries
     from epochgate.runtime.steering.deciding import Decision
     from epochgate.runtime.steering.history import Update
-    from epochgate.runtime.steering.place import Entries
 
 ACTIONS = ("list", "show", "set")
 SHOWN = 10
@@ -62,7 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(arguments: argparse.Namespace) -> int:
     """Do it. Raises ControlMissing, AssignmentRefused, and what the store raises."""
     from epochgate.errors import EpochgateError
-    from epochgate.runtime.steering.place import open_entries
+    from epochgate.runtime.entries.stores import open_entries
 
     entries = open_entries(arguments.store)
     try:
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(entries: Entries, arguments: argparse.Namespace) -> int:
     from epochgate.runtime.steering import Versions
-    from epochgate.runtime.steering.place import controls_in, queries_of
+    from epochgate.runtime.steering.layout import controls_in, queries_of
 
     found: list[dict[str, Any]] = []
     for control in controls_in(entries):
@@ -97,7 +97,7 @@ def _show(entries: Entries, arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from epochgate.runtime.steering import QueryUnknown, decisions, updates
-    from epochgate.runtime.steering.place import foreign_in, queries_of
+    from epochgate.runtime.steering.layout import foreign_in, queries_of
 
     control = _existing(entries, arguments)
     ignored = foreign_in(entries, control)
@@ -165,7 +165,7 @@ _ACTIONS: dict[str, Callable[[Entries, argparse.Namespace], int]] = {
 
 def _existing(entries: Entries, arguments: argparse.Namespace) -> str:
     from epochgate.runtime.steering.errors import ControlMissing
-    from epochgate.runtime.steering.place import controls_in
+    from epochgate.runtime.steering.layout import controls_in
 
     there = controls_in(entries)
     if arguments.control not in there:

@@ -1,12 +1,14 @@
 """The names of `epochgate.pipeline`, and where they are defined."""
 
 from epochgate.runtime.api.committer import Committer as Committer, RetryLater as RetryLater
-from epochgate.runtime.pipeline.coordinated import CoordinatedOperator as CoordinatedOperator
+from epochgate.runtime.pipeline.coordinated_operator import (
+    CoordinatedOperator as CoordinatedOperator,
+)
 from epochgate.runtime.pipeline.function_source import FunctionSource as FunctionSource
+from epochgate.runtime.pipeline.parts import PipelineMisconfigured as PipelineMisconfigured
 from epochgate.runtime.pipeline.program import MapOperator as MapOperator
 from epochgate.runtime.pipeline.setting import RateLimit as RateLimit, Setting as Setting
 from epochgate.spark.pipeline import (
     Pipeline as Pipeline,
     PipelineFailed as PipelineFailed,
-    PipelineMisconfigured as PipelineMisconfigured,
 )

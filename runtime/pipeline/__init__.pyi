@@ -1,6 +1,8 @@
 """The names of `epochgate.runtime.pipeline`, and where they are defined."""
 
-from epochgate.runtime.pipeline.coordinated import CoordinatedOperator as CoordinatedOperator
+from epochgate.runtime.pipeline.coordinated_operator import (
+    CoordinatedOperator as CoordinatedOperator,
+)
 from epochgate.runtime.pipeline.function_source import FunctionSource as FunctionSource
 from epochgate.runtime.pipeline.pace import Pace as Pace
 from epochgate.runtime.pipeline.program import (

@@ -30,7 +30,7 @@ from epochgate.runtime.api.coordinator import (
 )
 from epochgate.runtime.api.operator import Operator, OperatorContext
 from epochgate.runtime.api.plain_values import kind_of, mismatch
-from epochgate.runtime.pipeline.coordinated import CoordinatedOperator
+from epochgate.runtime.pipeline.coordinated_operator import CoordinatedOperator
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.shell.send_window import GatewayFull
 

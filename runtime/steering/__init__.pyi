@@ -1,5 +1,9 @@
 """The names of `epochgate.runtime.steering`, and where they are defined."""
 
+from epochgate.runtime.entries.errors import (
+    EntryDamaged as EntryDamaged,
+    StoreUnusable as StoreUnusable,
+)
 from epochgate.runtime.steering.coordinated import Coordinated as Coordinated
 from epochgate.runtime.steering.coordinator import (
     STATE_BYTES_MAX as STATE_BYTES_MAX,
@@ -15,11 +19,7 @@ from epochgate.runtime.steering.errors import (
     ControlMissing as ControlMissing,
     ControlUnusable as ControlUnusable,
     DecisionNotMade as DecisionNotMade,
-    EntryDamaged as EntryDamaged,
     HistoryForgotten as HistoryForgotten,
-    PlanForgotten as PlanForgotten,
-    PlanNotMade as PlanNotMade,
-    PlanOvertaken as PlanOvertaken,
     QueryUnknown as QueryUnknown,
     UpdateFailed as UpdateFailed,
     UpdateInDoubt as UpdateInDoubt,
@@ -33,6 +33,5 @@ from epochgate.runtime.steering.history import (
     effective_from as effective_from,
     updates as updates,
 )
-from epochgate.runtime.steering.place import open_entries as open_entries
 from epochgate.runtime.steering.values import VALUE_BYTES_MAX as VALUE_BYTES_MAX
 from epochgate.runtime.steering.versions import Updating as Updating, Versions as Versions

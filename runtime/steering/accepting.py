@@ -16,17 +16,18 @@ from typing import Any
 
 from epochgate.runtime.api.plain_values import kind_of, mismatch
 from epochgate.runtime.api.raised import described
+from epochgate.runtime.entries.encoding import to_bytes
+from epochgate.runtime.entries.stores import Entries
 from epochgate.runtime.steering.deciding import this_process
 from epochgate.runtime.steering.errors import ControlMissing, ValueRefused
-from epochgate.runtime.steering.place import (
-    Entries,
+from epochgate.runtime.steering.layout import (
     controls_in,
     initials_of,
     newest_decisions,
     sources_of,
     versions_of,
 )
-from epochgate.runtime.steering.values import Value, to_bytes
+from epochgate.runtime.steering.values import Value
 
 
 def in_force(entries: Entries, store: str, control: str) -> Value:

@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.raised import described
+from epochgate.runtime.entries.stores import Entries
+from epochgate.runtime.entries.waits import USUAL, Waits
 from epochgate.runtime.limited import CallLate
 from epochgate.runtime.steering.accepting import insist_on_fit
 from epochgate.runtime.steering.chooser import Chooser
 from epochgate.runtime.steering.coordinator import CoordinatorState, NextBatch
 from epochgate.runtime.steering.deciding import Deciding, Decision, this_process
 from epochgate.runtime.steering.errors import ChoiceFailed
-from epochgate.runtime.steering.place import Entries
 from epochgate.runtime.steering.values import Value, checked, checked_returned
-from epochgate.runtime.steering.waits import USUAL, Waits
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

@@ -19,18 +19,19 @@ from typing import Any, Final
 from epochgate.errors import EpochgateError
 from epochgate.fsm import Handle, Handles
 from epochgate.models.batch_decision import BatchDecision, BatchDecisions
+from epochgate.runtime.entries.creating import Creating
+from epochgate.runtime.entries.stores import Entries
+from epochgate.runtime.entries.waits import USUAL, Waits
 from epochgate.runtime.steering.coordinator import CoordinatorState
-from epochgate.runtime.steering.creating import Creating
 from epochgate.runtime.steering.errors import (
     BatchOvertaken,
     ControlUnusable,
     DecisionNotMade,
     VersionMissing,
 )
-from epochgate.runtime.steering.place import Entries, decisions_of
+from epochgate.runtime.steering.layout import decisions_of
 from epochgate.runtime.steering.values import Value
 from epochgate.runtime.steering.versions import Versions
-from epochgate.runtime.steering.waits import USUAL, Waits
 
 _COORDINATOR: Final = "coordinator"
 _STATE: Final = ("operator", "version", "state")

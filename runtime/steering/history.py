@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochgate.models.batch_decision import BatchDecisions
+from epochgate.runtime.entries.numbered import Numbered
+from epochgate.runtime.entries.stores import Entries
 from epochgate.runtime.steering.deciding import Decision
 from epochgate.runtime.steering.errors import HistoryForgotten
-from epochgate.runtime.steering.place import Entries, Numbered, decisions_of, versions_of
+from epochgate.runtime.steering.layout import decisions_of, versions_of
 from epochgate.runtime.steering.values import Value
 
 _DECISIONS = BatchDecisions()

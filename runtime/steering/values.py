@@ -1,24 +1,20 @@
-"""What a control may hold, and how it is written: a dict of plain values, as JSON.
+"""What a control may hold: a dict of plain values.
 
 Decides that a value is read back before anything runs with it, so that the first run of a batch and
-a later one get the same; and how large it may be. Bytes are written in base64. Pure; any thread.
+a later one get the same; and how large it may be.  Pure; any thread.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import math
 from typing import Any, Final
 
 from epochgate.runtime.api.plain_values import problem_of
+from epochgate.runtime.entries.encoding import BYTES, from_json, to_json
 from epochgate.runtime.steering.errors import ValueRefused
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """Of a control's value as it is written: it travels with each task of each batch."""
-_BYTES: Final = "__bytes__"
-_CHECKSUM: Final = "sha256"
 
 Value = dict[str, Any]
 
@@ -41,15 +37,15 @@ def checked(control: str, value: Any) -> Value:
             "a number of numpy as int(x) or float(x); keep what is larger, such as a model, in a "
             "file of its own, and its name here"
         )
-    written = json.dumps(value, default=_written)
+    written = to_json(value)
     if len(written) > VALUE_BYTES_MAX:
-        largest = max(value, key=lambda key: len(json.dumps(value[key], default=_written)))
+        largest = max(value, key=lambda key: len(to_json(value[key])))
         raise ValueRefused(
             f"the value of control {control!r} has {len(written):,} bytes, and may have "
             f"{VALUE_BYTES_MAX:,}: it travels with every task. Most of it is {largest!r}; keep "
             "that in a file of its own, and its name here"
         )
-    again: Value = json.loads(written, object_hook=_read)
+    again: Value = from_json(written)
     return again
 
 
@@ -64,38 +60,6 @@ def checked_returned(control: str, value: Any) -> Any:
     return value
 
 
-def to_bytes(entry: dict[str, Any]) -> bytes:
-    """An entry with values that were checked, as it is written."""
-    return json.dumps(entry, default=_written, sort_keys=True).encode()
-
-
-def from_bytes(data: bytes) -> dict[str, Any]:
-    """Inverse of `to_bytes`. Raises ValueError for bytes that it never made."""
-    entry = json.loads(data, object_hook=_read)
-    if not isinstance(entry, dict):
-        raise ValueError(f"{data[:40]!r} is no entry of a control")
-    return entry
-
-
-def sealed(entry: dict[str, Any]) -> bytes:
-    """An entry as it is written, with a checksum of what it says."""
-    said = to_bytes(entry)
-    return b'%s, "%s": "%s"}' % (
-        said[:-1],
-        _CHECKSUM.encode(),
-        hashlib.sha256(said).hexdigest().encode(),
-    )
-
-
-def opened(data: bytes) -> dict[str, Any]:
-    """Inverse of `sealed`; an entry of an earlier release has no checksum. Raises ValueError."""
-    entry = from_bytes(data)
-    checksum = entry.pop(_CHECKSUM, None)
-    if checksum is not None and checksum != hashlib.sha256(to_bytes(entry)).hexdigest():
-        raise ValueError("its checksum does not fit its content")
-    return entry
-
-
 def _problem_in_json(value: Any) -> str | None:
     """JSON has other keys than str for nothing, and one of ours stands for bytes; and no NaN, which
     is not equal to itself when it is read back.
@@ -103,18 +67,10 @@ def _problem_in_json(value: Any) -> str | None:
     if isinstance(value, float) and math.isnan(value):
         return "NaN is not equal to itself; None can stand for no number"
     if isinstance(value, dict):
-        strange = [key for key in value if type(key) is not str or key == _BYTES]
+        strange = [key for key in value if type(key) is not str or key == BYTES]
         if strange:
             return f"the key {strange[0]!r} cannot be written"
         value = value.values()
     elif not isinstance(value, list | tuple):
         return None
     return next(filter(None, map(_problem_in_json, value)), None)
-
-
-def _written(value: Any) -> dict[str, str]:
-    return {_BYTES: base64.b64encode(value).decode()}
-
-
-def _read(found: dict[str, Any]) -> Any:
-    return base64.b64decode(found[_BYTES]) if found.keys() == {_BYTES} else found

@@ -19,11 +19,13 @@ from typing import Any, Final, TypeVar
 from epochgate.errors import InvariantBroken
 from epochgate.fsm import Handle, Handles
 from epochgate.models.control_update import ControlUpdate, ControlUpdates
+from epochgate.runtime.entries.errors import NotCreated
+from epochgate.runtime.entries.stores import Entries
+from epochgate.runtime.entries.waits import USUAL, Waits
 from epochgate.runtime.limited import CallLate, LimitedCalls
 from epochgate.runtime.steering.errors import UpdateFailed, UpdateInDoubt
-from epochgate.runtime.steering.place import Entries, NotCreated, newest_decisions, versions_of
+from epochgate.runtime.steering.layout import newest_decisions, versions_of
 from epochgate.runtime.steering.values import Value
-from epochgate.runtime.steering.waits import USUAL, Waits
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

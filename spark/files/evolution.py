@@ -13,7 +13,7 @@ from typing import Literal
 import pyarrow as pa
 
 from epochgate.errors import EpochgateError
-from epochgate.spark.files.plain_types import plain
+from epochgate.spark.values.plain_types import plain
 
 SchemaEvolution = Literal["none", "add", "widen"]
 

@@ -24,6 +24,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from epochgate.runtime.api.coordinator import CoordinatorProvider
+from epochgate.runtime.entries.stores import Entries, open_entries
+from epochgate.runtime.entries.waits import CALL_TIMEOUT_S, STORE_TIMEOUT_S, Waits
 from epochgate.runtime.limited import Limit, limited
 from epochgate.runtime.objects.client import ObjectStore, is_remote, open_url
 from epochgate.runtime.steering.accepting import (
@@ -47,15 +49,9 @@ from epochgate.runtime.steering.history import (
     kept,
     updates,
 )
-from epochgate.runtime.steering.place import (
-    Entries,
-    insist_on_name,
-    open_entries,
-    queries_of,
-)
+from epochgate.runtime.steering.layout import insist_on_name, queries_of
 from epochgate.runtime.steering.values import Value, checked
 from epochgate.runtime.steering.versions import Accept, Updating, Versions, accept_all
-from epochgate.runtime.steering.waits import CALL_TIMEOUT_S, STORE_TIMEOUT_S, Waits
 from epochgate.spark.streaming.control_note import note_of
 from epochgate.spark.streaming.control_query import query_of
 from epochgate.spark.streaming.guarding import Once
@@ -94,7 +90,7 @@ class Control:
     does not have, with values of any type. store_timeout_s: the limit of each request to the store.
     coordinator_call_timeout_s: that of each call of the coordinator, and of `check`.
 
-    Raises ControlUnusable, ValueRefused.
+    Raises ControlUnusable, StoreUnusable, ValueRefused.
     """
 
     def __init__(

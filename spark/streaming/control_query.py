@@ -12,10 +12,10 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
+from epochgate.runtime.entries.waits import USUAL
 from epochgate.runtime.limited import limited
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.runtime.steering.errors import QueryUnknown
-from epochgate.runtime.steering.waits import USUAL
 
 QUERY_ID: Final = "sql.streaming.queryId"
 _METADATA: Final = "metadata"

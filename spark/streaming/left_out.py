@@ -15,7 +15,8 @@ from dataclasses import asdict
 from typing import Final
 
 from epochgate.errors import UsageError
-from epochgate.runtime.steering.place import open_entries, plans_of
+from epochgate.runtime.entries.stores import open_entries
+from epochgate.runtime.source.batches.plans import plans_of
 from epochgate.spark.files.split import SkippedFile
 
 FOLDER: Final = "bad-files"

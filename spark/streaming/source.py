@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
 
+from epochgate.runtime.entries.stores import open_entries
 from epochgate.runtime.limited import limited
 from epochgate.runtime.source import ReaderContext, SourceSplit
 from epochgate.runtime.source.batches.enumerating import BatchEnumerator
 from epochgate.runtime.source.batches.planning import Planning, no_filter
-from epochgate.runtime.steering.place import open_entries
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.frame_source import FrameReader
 from epochgate.spark.streaming.source_filter import matching_rows

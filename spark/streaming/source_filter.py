@@ -22,11 +22,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from epochgate.runtime.entries.encoding import from_bytes, to_bytes
+from epochgate.runtime.entries.stores import open_entries
 from epochgate.runtime.source import Source, SourceSplit
 from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.runtime.steering.accepting import record_initial
-from epochgate.runtime.steering.place import open_entries
-from epochgate.runtime.steering.values import Value, from_bytes, to_bytes
+from epochgate.runtime.steering.values import Value
 from epochgate.runtime.steering.versions import Versions
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.condition import parse_condition

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
+from epochgate.runtime.entries.waits import STORE_TIMEOUT_S, USUAL, Waits
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.limited import Limit
 from epochgate.runtime.objects.client import is_remote, is_url, open_url
@@ -38,7 +39,6 @@ from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.source import Source, SourceSplit
 from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.runtime.source.split import pack_splits
-from epochgate.runtime.steering.waits import STORE_TIMEOUT_S, USUAL, Waits
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.dialect import Dialect, DialectUnusable, delimiter_named
 from epochgate.spark.files.reader import OnBadFile

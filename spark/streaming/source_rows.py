@@ -17,8 +17,8 @@ from epochgate.runtime.source import SourceReader, SourceSplit
 from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.spark.files import ReadBatch
 from epochgate.spark.files.evolution import is_readable_as
-from epochgate.spark.files.plain_types import plain
 from epochgate.spark.streaming.errors import OptionsWrong
+from epochgate.spark.values.plain_types import plain
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -18,13 +18,13 @@ from epochgate.models.closed.surroundings.planning import (
     TOLD,
     UP,
 )
+from epochgate.runtime.entries.encoding import opened
 from epochgate.runtime.limited import CallLate
 from epochgate.runtime.source.batches import planning
 from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.source.batches.planned import PlannedBatch, SplitFilter
 from epochgate.runtime.source.batches.planning import Planning, Taken
-from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
-from epochgate.runtime.steering.values import opened
 from tests.playing.gates import Lie, Process, gated, the_truth
 from tests.playing.stage import Act
 from tests.playing.store import DENY, HANG, STORE_ACTS, Clients, Connection, Kept

@@ -13,6 +13,8 @@ from unittest import mock
 from epochgate.fsm.machine import Machine
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.surroundings.steering import DECIDING, GONE, RUNNING, UP
+from epochgate.runtime.entries.encoding import opened
+from epochgate.runtime.entries.numbered import Numbered
 from epochgate.runtime.limited import CallLate
 from epochgate.runtime.steering import deciding
 from epochgate.runtime.steering.deciding import Deciding, Decision
@@ -23,8 +25,7 @@ from epochgate.runtime.steering.errors import (
     VersionMissing,
 )
 from epochgate.runtime.steering.history import effective_from
-from epochgate.runtime.steering.place import Numbered, versions_of
-from epochgate.runtime.steering.values import opened
+from epochgate.runtime.steering.layout import versions_of
 from tests.playing.gates import WELL, Lie, Process, gated, the_truth
 from tests.playing.stage import Act
 from tests.playing.store import HANG, STORE_ACTS, Clients, Connection, Kept

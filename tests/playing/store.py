@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from epochgate.runtime.entries.errors import NotCreated
 from epochgate.runtime.limited import CallLate
-from epochgate.runtime.steering.place import NotCreated
 from tests.playing.gates import WELL, Process
 from tests.playing.stage import Act
 

@@ -8,9 +8,9 @@ from unittest import mock
 
 from epochgate.fsm.machine import Machine
 from epochgate.models.closed.updating import DONE, DOUBTED, FAILED, PENDING, UpdatedControl
+from epochgate.runtime.entries.encoding import opened
 from epochgate.runtime.steering import versions
 from epochgate.runtime.steering.errors import UpdateFailed, UpdateInDoubt
-from epochgate.runtime.steering.values import opened
 from epochgate.runtime.steering.versions import Updating
 from tests.playing.gates import Lie, Process, gated, the_truth
 from tests.playing.stage import Act

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from epochgate.fsm import System
 from epochgate.fsm.ports import Effect
 from epochgate.models.batch_decision import BatchDecisions
@@ -11,6 +13,7 @@ from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
 from epochgate.models.task import TaskSystem
+from tests.conformance.standins import HolderAlone
 from tests.scenarios.machines_world import MachinesWorld
 
 
@@ -36,7 +39,19 @@ def alone(system: type[System]) -> type[AloneWorld]:
     return type(f"{system.__name__}World", (AloneWorld,), {"SYSTEM": system})
 
 
+class HolderAloneWorld(AloneWorld):
+    """One coordinator's machines among surroundings that hear of everything and do nothing."""
+
+    SYSTEM = HolderAlone
+
+    def _new(self) -> Any:
+        system = super()._new()
+        system.held_before = lambda _: 0
+        return system
+
+
 ALONE = {
+    "alone": HolderAloneWorld,
     "concurrent": alone(ConcurrentJob),
     "decisions": alone(BatchDecisions),
     "plans": alone(BatchPlans),

@@ -11,9 +11,9 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
+from epochgate.runtime.entries.stores import open_entries
+from epochgate.runtime.source.batches.plans import PLANS, plans_of
 from epochgate.runtime.source.split import SourceSplit, pack_splits, unpack, unpack_splits
-from epochgate.runtime.steering.place import PLANS, open_entries, plans_of
-from epochgate.runtime.steering.values import Value
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SplitFilter:
 
     version: int
     where: str
-    values: Value
+    values: dict[str, Any]
 
     def to_entry(self) -> dict[str, Any]:
         """As it is written into a plan."""

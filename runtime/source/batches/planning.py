@@ -16,13 +16,14 @@ from epochgate.fsm import Handle, Handles
 from epochgate.models.batch_plan import BatchPlan, BatchPlans
 from epochgate.runtime.api.own_frames import own_frames
 from epochgate.runtime.api.raised import described, in_words
+from epochgate.runtime.entries.creating import Creating
+from epochgate.runtime.entries.stores import Entries
+from epochgate.runtime.entries.waits import USUAL, Waits
 from epochgate.runtime.limited import CallLate
+from epochgate.runtime.source.batches.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.source.batches.planned import PlannedBatch, SplitFilter, state_in
+from epochgate.runtime.source.batches.plans import plans_of
 from epochgate.runtime.source.split import SourceSplit, pack
-from epochgate.runtime.steering.creating import Creating
-from epochgate.runtime.steering.errors import PlanForgotten, PlanNotMade, PlanOvertaken
-from epochgate.runtime.steering.place import Entries, plans_of
-from epochgate.runtime.steering.waits import USUAL, Waits
 
 T = TypeVar("T")
 

@@ -30,9 +30,9 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.pipeline import FunctionCommitter, SettingRefused
 from epochgate.runtime.store import CompletedCheckpoint
+from epochgate.runtime.store.opening import UrlNotSupported, open_checkpoints
 from epochgate.runtime.testing.scripted import ScriptedCoordinator, ScriptedProvider
 from epochgate.runtime.testing.simulation import SimulatedJob
-from epochgate.spark.pipeline import UrlNotSupported, open_checkpoints
 from tests.runtime.objects.stores import Memory
 
 Committed = dict[int, list[Any]]

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from epochgate.runtime import CoordinatorContext, CoordinatorProvider
+from epochgate.runtime.entries.stores import Entries
 from epochgate.runtime.steering import BatchCoordinator, Coordinated, NextBatch
-from epochgate.runtime.steering.place import Entries
 from tests.runtime.steering.steered import CONTROL, QUERY
 
 INITIAL = {"limit": 900, "mode": "strict"}

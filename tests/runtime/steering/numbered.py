@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from epochgate.runtime.entries.stores import Entries
 from epochgate.runtime.source import (
     ReaderContext,
     Source,
@@ -17,7 +18,6 @@ from epochgate.runtime.source import (
 from epochgate.runtime.source.batches.enumerating import BatchEnumerator
 from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.runtime.source.batches.planning import Planning, no_filter
-from epochgate.runtime.steering.place import Entries
 
 STREAM = "stream-1"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from epochgate.runtime.entries.stores import Entries, open_entries
 from epochgate.runtime.steering import Deciding, Updating
-from epochgate.runtime.steering.place import Entries, open_entries
 
 CONTROL, QUERY = "pricing", "query-1"
 INITIAL = {"limit": 900}

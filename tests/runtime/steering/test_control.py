@@ -17,6 +17,7 @@ from epochgate.runtime.steering import (
     ControlMissing,
     ControlUnusable,
     QueryUnknown,
+    StoreUnusable,
     UpdatePending,
     ValueRefused,
 )
@@ -197,7 +198,7 @@ def test_what_a_check_raises_refuses_the_update_with_its_type_and_line(
 
 def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.py").write_text("")
-    with pytest.raises(ControlUnusable, match=r"c\.py' is a file, and a store is a directory"):
+    with pytest.raises(StoreUnusable, match=r"c\.py' is a file, and a store is a directory"):
         control_in(tmp_path / "c.py").update(limit=700)
 
 
@@ -229,7 +230,7 @@ def test_a_name_that_is_none_of_a_directory_is_refused(tmp_path: Path, name: str
 
 
 def test_a_store_without_conditional_creation_is_refused() -> None:
-    with pytest.raises(ControlUnusable, match="has no conditional creation"):
+    with pytest.raises(StoreUnusable, match="has no conditional creation"):
         Control("pricing", store="hdfs://host/controls").update(limit=1)
 
 

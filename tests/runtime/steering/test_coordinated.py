@@ -13,6 +13,7 @@ import pytest
 
 from epochgate.models.batch_decision import BatchDecisions
 from epochgate.runtime import CoordinatorContext
+from epochgate.runtime.entries.errors import NotCreated
 from epochgate.runtime.steering import (
     STATE_BYTES_MAX,
     BatchOvertaken,
@@ -24,7 +25,7 @@ from epochgate.runtime.steering import (
     ValueRefused,
 )
 from epochgate.runtime.steering.history import decisions
-from epochgate.runtime.steering.place import NotCreated, decisions_of
+from epochgate.runtime.steering.layout import decisions_of
 from tests.runtime.steering.coordinators import Lowering, Provider, chosen, coordinated
 from tests.runtime.steering.steered import (
     CONTROL,

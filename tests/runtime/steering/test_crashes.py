@@ -11,9 +11,9 @@ from typing import Literal
 import pytest
 
 from epochgate.errors import EpochgateError
+from epochgate.runtime.entries.stores import DirectoryEntries, Entries, ObjectEntries, open_entries
 from epochgate.runtime.filesystem import TEMPORARY_SUFFIX, LocalFileSystem
 from epochgate.runtime.steering import Updating
-from epochgate.runtime.steering.place import DirectoryEntries, Entries, ObjectEntries, open_entries
 from epochgate.runtime.steering.versions import Versions
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.objects.faulty_objects import FaultyObjects

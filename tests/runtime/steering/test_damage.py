@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.runtime.entries.errors import EntryDamaged
+from epochgate.runtime.entries.stores import open_entries
 from epochgate.runtime.source.batches.planned import plans
-from epochgate.runtime.steering import EntryDamaged, UpdateFailed, VersionMissing
-from epochgate.runtime.steering.place import controls_in, foreign_in, open_entries, queries_of
+from epochgate.runtime.steering import UpdateFailed, VersionMissing
+from epochgate.runtime.steering.layout import controls_in, foreign_in, queries_of
 from epochgate.spark.streaming import Control
 from tests.runtime.steering.numbered import STREAM, Numbers, driver as planner
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from epochgate.models.batch_decision import BatchDecisions
-from epochgate.runtime.steering import BatchOvertaken, DecisionNotMade, EntryDamaged, VersionMissing
+from epochgate.runtime.entries.errors import EntryDamaged, NotCreated
+from epochgate.runtime.steering import BatchOvertaken, DecisionNotMade, VersionMissing
 from epochgate.runtime.steering.history import decisions
-from epochgate.runtime.steering.place import NotCreated, decisions_of, versions_of
+from epochgate.runtime.steering.layout import decisions_of, versions_of
 from tests.runtime.steering.steered import (
     CONTROL,
     QUERY,

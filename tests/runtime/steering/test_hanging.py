@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from epochgate.models.created_once import OneDriver
+from epochgate.runtime.entries.stores import Entries
+from epochgate.runtime.entries.waits import Waits
 from epochgate.runtime.limited import CallLate, Limit
 from epochgate.runtime.source import SplitEnumerator, SplitEnumeratorContext, SplitQueueEnumerator
 from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.errors import PlanNotMade
 from epochgate.runtime.source.batches.planning import Planning, no_filter
-from epochgate.runtime.steering import PlanNotMade, Updating
+from epochgate.runtime.steering import Updating
 from epochgate.runtime.steering.coordinated import Coordinated
 from epochgate.runtime.steering.coordinator import NextBatch
 from epochgate.runtime.steering.deciding import Deciding
@@ -24,8 +27,7 @@ from epochgate.runtime.steering.errors import (
     UpdateFailed,
     UpdateInDoubt,
 )
-from epochgate.runtime.steering.place import Entries, decisions_of
-from epochgate.runtime.steering.waits import Waits
+from epochgate.runtime.steering.layout import decisions_of
 from epochgate.spark.streaming import Control
 from tests.runtime.stalling import Stall
 from tests.runtime.steering.coordinators import Lowering, Provider

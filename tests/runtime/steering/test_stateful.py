@@ -13,9 +13,9 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from epochgate.errors import EpochgateError
+from epochgate.runtime.entries.stores import DirectoryEntries
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.steering import BatchOvertaken, Deciding, effective_from
-from epochgate.runtime.steering.place import DirectoryEntries
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.steering.steered import CONTROL, QUERY, Watched, driver, entries_in, update
 

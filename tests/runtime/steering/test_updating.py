@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from epochgate.models.control_update import ControlUpdates
+from epochgate.runtime.entries.errors import NotCreated
 from epochgate.runtime.steering import (
     UpdateFailed,
     UpdateInDoubt,
@@ -18,7 +19,7 @@ from epochgate.runtime.steering import (
     updates,
 )
 from epochgate.runtime.steering.errors import HistoryForgotten
-from epochgate.runtime.steering.place import NotCreated, versions_of
+from epochgate.runtime.steering.layout import versions_of
 from epochgate.runtime.steering.versions import Versions
 from tests.runtime.steering.steered import (
     CONTROL,

@@ -23,13 +23,13 @@ from epochgate.runtime.testing.simulation import SimulatedJob
 from epochgate.spark.files import FileEnumeration, ReadBatch
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.known_segments import KnownSegments
-from epochgate.spark.files.plain_types import plain
 from epochgate.spark.ingest.file_enumerator import FileEnumerator
 from epochgate.spark.ingest.file_source import FileSource
 from epochgate.spark.streaming.frame_source import FrameReader
 from epochgate.spark.streaming.source import StreamReader
 from epochgate.spark.streaming.source_options import parse_source
 from epochgate.spark.streaming.source_rows import inferred
+from epochgate.spark.values.plain_types import plain
 from tests.spark.ingest.simulated import SimulatedIngest, options_for
 from tests.spark.values.cells import Rows, of_table
 

@@ -12,7 +12,7 @@ import pytest
 
 from epochgate.errors import EpochgateError
 from epochgate.spark.files import FileEnumeration, SplitReader
-from epochgate.spark.files.plain_types import plain
+from epochgate.spark.values.plain_types import plain
 from tests.spark.corpus.answers import PARQUET_ANSWERS, Answer, copy_of, printed
 from tests.spark.corpus.parquet_files import PARQUET, write
 from tests.spark.values.cells import Rows, of_table

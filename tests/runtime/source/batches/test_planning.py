@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from epochgate.models.batch_plan import BatchPlans
+from epochgate.runtime.entries.errors import NotCreated
+from epochgate.runtime.entries.stores import DirectoryEntries, Entries
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.source import (
     SourceSplit,
@@ -18,9 +20,9 @@ from epochgate.runtime.source import (
     SplitQueueEnumerator,
 )
 from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from epochgate.runtime.source.batches.errors import PlanForgotten, PlanNotMade, PlanOvertaken
 from epochgate.runtime.source.batches.planning import Planning
-from epochgate.runtime.steering import PlanForgotten, PlanNotMade, PlanOvertaken
-from epochgate.runtime.steering.place import DirectoryEntries, Entries, NotCreated, plans_of
+from epochgate.runtime.source.batches.plans import plans_of
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.steering.numbered import (
     STREAM,

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from epochgate.runtime.entries.stores import DirectoryEntries, Entries
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.source import SourceSplit
 from epochgate.runtime.source.batches import enumerating
+from epochgate.runtime.source.batches.errors import PlanNotMade
 from epochgate.runtime.source.batches.planned import PlannedBatch, SplitFilter, plans
-from epochgate.runtime.steering import PlanNotMade
-from epochgate.runtime.steering.place import DirectoryEntries, Entries
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from tests.runtime.steering.numbered import STREAM, Numbers, are_at_least, driver, numbers
 from tests.runtime.steering.steered import Watched, entries_in, once

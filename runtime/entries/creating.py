@@ -17,9 +17,10 @@ from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Handle
 from epochgate.models.created_once import CreatedOnce
 from epochgate.runtime.api.raised import in_words, let_pass
+from epochgate.runtime.entries.errors import NotCreated
+from epochgate.runtime.entries.numbered import Numbered
+from epochgate.runtime.entries.waits import USUAL, Waits
 from epochgate.runtime.limited import CallLate, Limit, LimitedCalls
-from epochgate.runtime.steering.place import NotCreated, Numbered
-from epochgate.runtime.steering.waits import USUAL, Waits
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
