@@ -1,5 +1,6 @@
-"""Which mutants of a job's checkpoints, gateways and commits survive every claim and every test, and
-why they may; those of all machines are in `excused`.
+"""Which mutants of a job's checkpoints, gateways and commits survive, and why they may.
+
+Those of the other machines are in `excused`.
 """
 
 from __future__ import annotations
