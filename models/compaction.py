@@ -38,10 +38,10 @@ class CompactionPort(Port):
     def plan(self) -> None:
         """Look at the target."""
 
-    @fallible("broken", succeeds="staged")
+    @fallible("broken", succeeds="staged, overtaken")
     def stage(self) -> None:
-        """Write what takes the place of the merged files, where no reader finds it. It takes as long
-        as there are rows.
+        """Write what takes the place of the merged files, where no reader finds it; `overtaken` if
+        some are gone, since the target has changed. It takes as long as there are rows.
         """
 
     @fallible("broken, expire", succeeds="exchanged, overtaken", within="commit_timeout_s")
@@ -112,9 +112,9 @@ class Compaction(Machine):
         Row("exchanged", EXCHANGING, CLEANING,   None,
             "ask_clean",                        "readers see the merged files, durably"),
 
-        Row("overtaken", EXCHANGING, RETRYING,   "may_retry",
+        Row("overtaken", (STAGING, EXCHANGING), RETRYING,   "may_retry",
             "count_retry, discard",             "the files that were merged are not the target's"),
-        Row("overtaken", EXCHANGING, RETREATING, "not may_retry",
+        Row("overtaken", (STAGING, EXCHANGING), RETREATING, "not may_retry",
             "discard",                          "the target has changed in each try"),
 
         Row("discarded", RETRYING,   PLANNING,   None,

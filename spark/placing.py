@@ -139,7 +139,7 @@ class Placing:
         self._skipped = 0
         self._turned_away: set[int] = set()
         self._failures: dict[int, list[TaskRun]] = {}
-        """Subtask -> its failures before a hello since the last process, or the last question."""
+        """Subtask -> its failures before a hello since its last process."""
         self._asked_at_s: dict[int, float] = {}
         self._have_run: set[int] = set()
         """Subtasks that have had a process."""
@@ -301,14 +301,15 @@ class Placing:
         executor = self._silent[attempt].run.executor
         if executor in self._removed:
             return  # Spark was told
+        reason = f"{self._name(host)} is not heard by the driver any more"
+        if not self._cluster.remove(executor, reason):
+            self._placement.refused()
+            return
         self._removed.add(executor)
         self._on_warning(
             f"executor {executor} on {self._name(host)} is given up: no process of the job is "
             f"heard from there, and the executor itself has not answered for {ANSWER_S:g} s"
         )
-        reason = f"{self._name(host)} is not heard by the driver any more"
-        if not self._cluster.remove(executor, reason):
-            self._placement.refused()
 
     def avoid(self, host: int) -> None:
         """Say why no task runs there any more."""

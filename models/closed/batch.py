@@ -179,8 +179,11 @@ class World(Environment):
         self.system.answer[number - 1].hand_out()
 
     def keep(self, state: int) -> None:
-        assert state == self.sent, "the state that is kept is the coordinator's at this moment"
-        self.kept = self.sent
+        number = self.system.batch_snapshot[self.coordinator].number
+        assert state == self.upto[number - 1], (
+            "the state that is kept is the coordinator's when its future completed"
+        )
+        self.kept = state
 
     def taken(self) -> None:
         assert self.kept <= self.handled, "a snapshot counts what the subtask has handled"

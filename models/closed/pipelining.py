@@ -3,7 +3,7 @@ surviving history, and reaches the sink once.
 
 Two subtasks read and map batches. Their sinks are not ready at first, and again when the schema
 changes; barriers arrive between any two pieces of work; a map raises, processes die, settings
-change, and the job is started with another parallelism, which gives a mapped batch that waits to
+change, and the job is started with another parallelism, which gives mapped batches that wait to
 another subtask::
 
     source   batch 1 taken             batch 2 taken

@@ -16,7 +16,8 @@ from typing import ClassVar
 
 from epochgate.fsm import machines
 from epochgate.fsm.closed import ClosedSystem, Step, always, leads_to, sometimes
-from epochgate.models.closed.surroundings.scheduler import HERE, OVER, Cluster, Scheduler
+from epochgate.models.closed.surroundings.hosts import Cluster
+from epochgate.models.closed.surroundings.scheduler import HERE, OVER, Scheduler
 from epochgate.models.placement import GIVEN_UP, STRANDED, Placement
 
 
@@ -45,6 +46,7 @@ class PlacedTask(ClosedSystem):
         Step("cluster", "fill", is_fair=False),
         Step("cluster", "empty", is_fair=False),
         Step("cluster", "doubt", is_fair=False),
+        Step("cluster", "greet", is_fair=False),
         Step("cluster", "hush", is_fair=False),
         Step("cluster", "wait", is_fair=False),
     )
@@ -66,9 +68,9 @@ class PlacedTask(ClosedSystem):
     def gives_up_no_executor_in_haste(self) -> bool:
         return not self.scheduler.is_hasty
 
-    @always("a job of which a process has come is given up by the restart strategy alone")
+    @always("a job whose task has had a process is given up by the restart strategy alone")
     def gives_up_rightly(self) -> bool:
-        return self.placement.state != GIVEN_UP or not self.scheduler.has_come
+        return self.placement.state != GIVEN_UP or not self.scheduler.has_run
 
     @always("a host is suspect exactly if the last task that tried from there has failed to")
     def suspects_rightly(self) -> bool:

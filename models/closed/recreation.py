@@ -53,7 +53,11 @@ class Inners(Environment):
     """The job waits for the close of the newest one that was replaced."""
     failures: int = Int("F")
     is_to_fail: bool = Bool()
-    """The next one that is made cannot be."""
+    """The next one cannot be made."""
+    is_to_stumble: bool = Bool()
+    """The next one is made, and cannot be restored or started."""
+    is_made: bool = Bool(start=True)
+    """There is a present coordinator, if only to be closed."""
     is_to_raise: bool = Bool()
     """The next call that a coordinator hears raises."""
     has_begun: bool = Bool()
@@ -81,6 +85,7 @@ class Inners(Environment):
     break_close: Trigger
     lose_patience: Trigger
     doom: Trigger
+    cripple: Trigger
     spoil: Trigger
     finish: Trigger
 
@@ -101,7 +106,9 @@ class Inners(Environment):
         Row("lose_patience", "up", STAY, "has_timers",
             "ring_oldest",  "it takes too long"),
         Row("doom",          "up", STAY, "may_doom",
-            "count_doom",   "the next one will not come up"),
+            "count_doom",   "the next one cannot be made"),
+        Row("cripple",       "up", STAY, "may_cripple",
+            "count_crippled", "the next one will not come up"),
         Row("spoil",         "up", STAY, "may_spoil",
             "count_spoilt", "the next call will raise"),
         Row("finish",        "up", STAY, "may_finish",
@@ -126,6 +133,9 @@ class Inners(Environment):
 
     def may_doom(self) -> bool:
         return self.failures < self.system.F and not self.is_to_fail
+
+    def may_cripple(self) -> bool:
+        return self.failures < self.system.F and not self.is_to_stumble
 
     def may_spoil(self) -> bool:
         return self.failures < self.system.F and not self.is_to_raise
@@ -192,6 +202,10 @@ class Inners(Environment):
         self.failures += 1
         self.is_to_fail = True
 
+    def count_crippled(self) -> None:
+        self.failures += 1
+        self.is_to_stumble = True
+
     def count_spoilt(self) -> None:
         self.failures += 1
         self.is_to_raise = True
@@ -214,9 +228,13 @@ class Inners(Environment):
     def replace(self, generation: int) -> None:
         self.is_started = False
         self.is_broken = False
-        self.is_closing[generation] = True
-        self.has_timer[generation] = True
         self.is_awaited = True
+        if self.is_made:
+            self.is_made = False
+            self.is_closing[generation] = True
+            self.has_timer[generation] = True
+        else:
+            self.system.recreation.closed(generation)
 
     def fail_job(self, generation: int) -> None:
         assert self.is_failure_due, "a close that is awaited fails the job, and once"
@@ -235,7 +253,13 @@ class Inners(Environment):
             self.is_to_fail = False
             self.is_broken = True
             self.system.recreation.unmade()
+        elif self.is_to_stumble:
+            self.is_to_stumble = False
+            self.is_made = True
+            self.is_broken = True
+            self.system.recreation.unmade()
         else:
+            self.is_made = True
             self.is_started = is_started
             self.system.recreation.made()
 
@@ -301,6 +325,7 @@ class RecreatedJob(ClosedSystem):
         Step("inners", "break_close", is_fair=False),
         Step("inners", "lose_patience"),
         Step("inners", "doom", is_fair=False),
+        Step("inners", "cripple", is_fair=False),
         Step("inners", "spoil", is_fair=False),
         Step("inners", "finish", is_fair=False),
     )

@@ -166,6 +166,12 @@ class SourceJob(Environment):
             self.to_list += self.system.assignment[i].uncheckpointed.size()
             self.system.assignment[i].list_all()
 
+    def refuse_checkpoint(self) -> None:
+        if self.is_under_way():
+            for i in range(self.system.subtasks):
+                self.system.reader[i].withhold_barrier(self.pending)
+            self.abort_checkpoint()
+
     def abort_if_under_way(self) -> None:
         if self.is_under_way():
             self.abort_checkpoint()

@@ -52,7 +52,8 @@ class BatchSnapshots:
         self._asking = BatchSnapshotRequest()
         self._wanted: dict[int, BatchSnapshotRequest] = {}
         self._states: dict[int, Any] = {}
-        self._reasons: dict[int, str] = {}
+        self._reason = ""
+        """Why a snapshot fails in the event under way, if one does."""
         self._timers: dict[int, Timer] = {}
         """While a future is waited for."""
 
@@ -92,8 +93,12 @@ class BatchSnapshots:
 
     def cancel(self, coordinator: int, reason: str) -> None:
         """Its state is about to be another one."""
-        self._reasons[coordinator] = reason
+        self._reason = reason
         self._fire(self._system.batch_snapshot[coordinator].cancel)
+
+    def _fail(self, coordinator: int, number: int, reason: str) -> None:
+        self._reason = reason
+        self._fire(self._system.batch_snapshot[coordinator].fail, number)
 
     def _fire(self, trigger: Callable[..., Any], *arguments: Any) -> None:
         trigger(*arguments)
@@ -103,7 +108,6 @@ class BatchSnapshots:
 
     def ask_coordinator(self, coordinator: int, number: int) -> None:
         self._wanted[coordinator] = self._asking
-        self._reasons[coordinator] = "an event sent before it was lost"
         coordinators = self._master.coordinators
         result = SnapshotFuture(coordinators.relay, self._dropped, coordinator, number)
         post = self._master.queue.post
@@ -115,30 +119,28 @@ class BatchSnapshots:
         coordinators.guarded(coordinator, ask, BATCH_CHECKPOINT, result)
 
     def _dropped(self, coordinator: int, number: int) -> None:
-        self._reasons[coordinator] = "its future was dropped uncompleted"
-        self._fire(self._system.batch_snapshot[coordinator].fail, number)
+        self._fail(coordinator, number, "its future was dropped uncompleted")
 
     def _expire(self, coordinator: int, number: int) -> None:
         limit_s = self._master.configuration.checkpoint_timeout_s
-        self._reasons[coordinator] = (
-            f"its future was not completed within {limit_s:g} s (checkpoint_timeout_s)"
-        )
-        self._fire(self._system.batch_snapshot[coordinator].fail, number)
+        reason = f"its future was not completed within {limit_s:g} s (checkpoint_timeout_s)"
+        self._fail(coordinator, number, reason)
 
     def _done(self, coordinator: int, number: int, result: Future[bytes]) -> None:
-        machine = self._system.batch_snapshot[coordinator]
         error = None if result.cancelled() else result.exception()
         if result.cancelled() or error is not None:
-            self._reasons[coordinator] = f"its future ended with {error or 'being cancelled'!r}"
-            self._fire(machine.fail, number)
+            reason = f"its future ended with {error or 'being cancelled'!r}"
+            self._fail(coordinator, number, reason)
             return
         pending = self._master.coordinators.pending(coordinator)
-        self._fire(machine.succeed, number, len(pending), result.result())
+        succeed = self._system.batch_snapshot[coordinator].succeed
+        self._fire(succeed, number, len(pending), result.result())
         for future in pending:
             future.add_done_callback(partial(self._settled, coordinator, number))
 
     def _settled(self, coordinator: int, number: int, future: SendFuture) -> None:
         machine = self._system.batch_snapshot[coordinator]
+        self._reason = "an event sent before it was lost"
         self._fire(machine.confirm if future.exception() is None else machine.lose, number)
 
     def keep(self, coordinator: int, state: bytes) -> None:
@@ -155,9 +157,7 @@ class BatchSnapshots:
         name = self._master.coordinators.operator_id(coordinator)
         reject(
             self._wanted.pop(coordinator),
-            BatchSnapshotFailed(
-                f"coordinator {name!r} has no snapshot: {self._reasons[coordinator]}"
-            ),
+            BatchSnapshotFailed(f"coordinator {name!r} has no snapshot: {self._reason}"),
         )
 
     def refused(self, coordinator: int) -> None:

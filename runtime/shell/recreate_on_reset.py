@@ -127,13 +127,13 @@ class Call:
         *,
         dropped: Callable[[], None] = lambda: None,
         is_asked: bool = False,
-        told: tuple[type[Exception], ...] = (),
+        told: tuple[type[BaseException], ...] = (),
     ) -> None:
         self._make, self._dropped, self._is_asked = make, dropped, is_asked
-        self._told = (Exception,) if is_asked else told
+        self._told = (BaseException,) if is_asked else told
         self._is_made = self._is_dropped = False
         self._value: Any = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         """What who calls is told."""
         self._promise: Future[Any] | None = None
 
@@ -142,6 +142,7 @@ class Call:
         try:
             self._value = self._make(inner)
         except self._told as error:
+            let_pass(error)
             self._error = error
             if self._promise is not None:
                 reject(self._promise, error)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from epochgate.errors import EpochgateError
 from epochgate.runtime.filesystem import FileLock, FileSystem, LocalFileSystem
 from epochgate.spark.compaction.errors import (
     CompactionRunning,
@@ -112,25 +113,22 @@ class DirectoryCompaction:
         self.planned = plan(self._seen.files, self._seen.checkpoints, self._wanted)
         return self.planned
 
-    def stage(self) -> None:
-        """Write the merged files of the new tree beside the target.
+    def stage(self) -> bool:
+        """Write the merged files of the new tree beside the target; false if it cannot be done
+        because the target is not as it was planned.
 
         Raises ExchangeRefused, LinksRefused, RowsMissing, CommittableDamaged or OSError.
         """
         self._try_exchange()
-        merger = Merger(
-            self._files,
-            self._schema(),
-            columns_of(self.planned.merges[0].directory),
-            self._wanted.file_bytes,
-        )
-        self.built = self._builder().build(self.planned, merger)
-        expected = sum(
-            file.rows for one in self.planned.covered for file in self._seen.files.get(one, ())
-        )
-        found = sum(file.rows for file in self.built)
-        if found != expected:
-            raise RowsMissing(self._staged(), expected, found)
+        try:
+            self._merge()
+        except (EpochgateError, OSError, ValueError):
+            # A job that goes back takes files away while they are read.
+            with nothing_changing(self._files, self._working):
+                if self._is_as_planned(self._look()):
+                    raise
+            return False
+        return True
 
     def exchange(self) -> bool:
         """Let the new tree take the target's place; false if the target is not as it was planned.
@@ -176,6 +174,21 @@ class DirectoryCompaction:
             for name in names:
                 if tree_of(name.removesuffix(".json")) != number:
                     self._files.remove(os.path.join(records, name))
+
+    def _merge(self) -> None:
+        merger = Merger(
+            self._files,
+            self._schema(),
+            columns_of(self.planned.merges[0].directory),
+            self._wanted.file_bytes,
+        )
+        self.built = self._builder().build(self.planned, merger)
+        expected = sum(
+            file.rows for one in self.planned.covered for file in self._seen.files.get(one, ())
+        )
+        found = sum(file.rows for file in self.built)
+        if found != expected:
+            raise RowsMissing(self._staged(), expected, found)
 
     def _look(self) -> Visible:
         tree = read_tree(self._files, self.target, self._working)

@@ -88,8 +88,9 @@ class ObjectCompaction:
         self.planned = plan(files, sorted(files), self._wanted, is_listed=False)
         return self.planned
 
-    def stage(self) -> None:
-        """Name this compaction in the log, and write the merged files.
+    def stage(self) -> bool:
+        """Name this compaction in the log, and write the merged files; false if that cannot be done
+        because some of those to be merged are not visible any more.
 
         Raises CompactionReplaced, ConditionsIgnored, ObjectStoreUnusable, CommittableDamaged,
         RowsMissing, LogOutcomeUnknown, OSError or ValueError.
@@ -110,12 +111,14 @@ class ObjectCompaction:
             self._log.refresh()
             if not self._is_current(self._log.state):
                 raise CompactionReplaced(self.target) from error
-            raise
+            if self._has_merged(self._log.state):
+                raise
+            return False
         upto = [self.planned.covered[-1], compacted_upto(self._log.state)]
         self._entry = {
             "kind": "compact",
             "id": self._id,
-            "remove": [file.name for merge in self.planned.merges for file in merge.small],
+            "remove": self._merged_names(),
             "files": {
                 file.name: [
                     file.checkpoint,
@@ -130,6 +133,7 @@ class ObjectCompaction:
         }
         large = (file for merge in self.planned.merges for file in merge.large)
         self.built = [*built, *large]
+        return True
 
     def exchange(self) -> bool:
         """Append the entry; false if the files that were merged are not all visible any more.
@@ -188,9 +192,14 @@ class ObjectCompaction:
         return bool(state.get("compactor") == self._id)
 
     def _may_exchange(self, state: State) -> bool:
-        return self._is_current(state) and all(
-            path in state["files"] for path in self._entry["remove"]
-        )
+        return self._is_current(state) and self._has_merged(state)
+
+    def _has_merged(self, state: State) -> bool:
+        """Whether all files that are merged are visible."""
+        return all(name in state["files"] for name in self._merged_names())
+
+    def _merged_names(self) -> list[str]:
+        return [file.name for merge in self.planned.merges for file in merge.small]
 
     def _opened(self, path: str) -> Any:
         size_bytes = self._objects.size(path)

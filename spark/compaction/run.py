@@ -61,8 +61,8 @@ class CompactedTarget(Protocol):
     def plan(self) -> Plan:
         """Look at the target."""
 
-    def stage(self) -> None:
-        """Write the merged files where no reader finds them."""
+    def stage(self) -> bool:
+        """Write the merged files where no reader finds them; false if the target has changed."""
 
     def exchange(self) -> bool:
         """Show them instead of the others, in one step; false if the target has changed."""
@@ -164,16 +164,18 @@ class CompactionRun:
     def stage(self) -> None:
         with self._step() as machine:
             with watched(f"merging the files of {self._side.target}"):
-                self._side.stage()
-            machine.staged()
+                is_staged = self._side.stage()
+            if is_staged:
+                machine.staged()
+            else:
+                self._overtaken()
 
     def exchange(self) -> None:
         with self._step() as machine:
             if self._limited("exchange", self._side.exchange):
                 machine.exchanged()
             else:
-                self._error = CompactionOvertaken(self._side.target)
-                machine.overtaken()
+                self._overtaken()
 
     def discard(self) -> None:
         with self._step(is_told=False) as machine:
@@ -190,6 +192,10 @@ class CompactionRun:
 
     def failed(self) -> None:
         self._outcome = self._error
+
+    def _overtaken(self) -> None:
+        self._error = CompactionOvertaken(self._side.target)
+        self._system.compaction.overtaken()
 
     def _limited(self, step: str, function: Callable[[], T]) -> T:
         what = f"the step {step!r} of the compaction of {self._side.target}"

@@ -25,6 +25,8 @@ from epochgate.fsm.inside import machine_behind
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.pressed import PressedJob
+from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.job import Job
 from epochgate.runtime.shell.coordinator_context import BoundGateway
@@ -69,12 +71,18 @@ class PatientAsked(AskedJob):
     DERIVED: ClassVar[dict[str, str]] = {**AskedJob.DERIVED, "checkpoints": "wanted + 1"}
 
 
+class PatientResuming(ResumingJob):
+    DERIVED: ClassVar[dict[str, str]] = {**ResumingJob.DERIVED, "checkpoints": "wanted + 1"}
+
+
 JOBS: tuple[ClosedJob, ...] = (
     PatientJob(),
     PatientJob(coordinators=2, events=2),
     PatientEnding(F=2),
     PatientTalk(F=2),
     PatientAsked(F=2),
+    PatientResuming(F=2),
+    PressedJob(),
 )
 DEEP_JOBS: tuple[ClosedJob, ...] = (
     *JOBS,
@@ -82,6 +90,9 @@ DEEP_JOBS: tuple[ClosedJob, ...] = (
     PatientEnding(subtasks=2, wanted=2, F=2),
     PatientTalk(subtasks=2, said=2, F=2),
     PatientTalk(coordinators=2, F=2),
+    PatientResuming(subtasks=2, wanted=3, F=2),
+    PressedJob(subtasks=2, wanted=2, F=2),
+    PressedJob(coordinators=2, events=2),
 )
 
 

@@ -19,6 +19,8 @@ from epochgate.fsm.closed import Step
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.pressed import PressedJob
+from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.runtime.testing.playing import ACTIONS, ProductionStage
 from tests.checker.side_by_side import SideBySide, again, drawn
@@ -54,6 +56,8 @@ DEEP_JOBS: tuple[ClosedJob, ...] = (
     EndingJob(subtasks=2, wanted=2, F=2),
     TalkingJob(subtasks=2, said=2, F=2),
     TalkingJob(coordinators=2, F=2),
+    PressedJob(),
+    ResumingJob(F=2),
 )
 
 

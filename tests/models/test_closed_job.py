@@ -168,7 +168,7 @@ def test_the_invariants_hold_on_every_interleaving(
     [
         (ClosedJob, 26_828, 181_335),
         (EndingJob, 37_078, 204_321),
-        (ResumingJob, 11_201, 55_011),
+        (ResumingJob, 10_852, 53_351),
         (TalkingJob, 35_640, 206_317),
         (LiveJob, 11_052, 66_956),
         (AskedJob, 30_230, 115_141),

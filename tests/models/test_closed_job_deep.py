@@ -50,7 +50,7 @@ def test_the_invariants_hold_at_the_largest_bounds(
 LARGER: dict[str, tuple[ClosedJob, int, int]] = {
     "two_subtasks_that_talk": (TalkingJob(subtasks=2), 3_695_538, 30_646_366),
     "two_subtasks_that_end": (EndingJob(subtasks=2), 1_065_476, 8_332_840),
-    "two_subtasks_that_may_be_resumed": (ResumingJob(subtasks=2, F=2), 2_799_196, 21_395_791),
+    "two_subtasks_that_may_be_resumed": (ResumingJob(subtasks=2, F=2), 2_550_489, 19_449_224),
     "two_coordinators_that_are_asked": (AskedJob(coordinators=2), 1_408_183, 7_985_852),
     "two_failures_and_then_for_ever": (LiveJob(F=2), 108_155, 763_720),
     "two_coordinators_for_ever": (LiveJob(coordinators=2), 235_526, 1_602_121),

@@ -31,9 +31,9 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "commit_as_checked": (CommitJob(), 654_050, 2_853_858),
     "hanging_work_as_checked": (HangingWork(), 1_132_399, 5_333_992),
     "commits_in_doubt_as_checked": (CommitsInDoubt(), 216_537, 814_264),
-    "compacting_as_checked": (CompactingJob(), 574_367, 1_484_463),
-    "flooding_as_checked": (FloodedTask(), 1_794_806, 6_433_248),
-    "placing_as_checked": (PlacedTask(), 1_550_364, 9_884_968),
+    "compacting_as_checked": (CompactingJob(), 574_367, 1_476_591),
+    "flooding_as_checked": (FloodedTask(), 2_445_357, 9_004_067),
+    "placing_as_checked": (PlacedTask(), 6_948_414, 48_146_683),
     "steering_as_checked": (SteeredQuery(), 2_103_194, 7_305_737),
     "choosing_as_checked": (ChosenQuery(), 2_208_866, 6_097_506),
     "commit": (CommitJob(items=2, F=3), 13_115_067, 65_709_807),
@@ -41,7 +41,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 3_605_940, 13_341_036),
     "choosing": (ChosenQuery(batches=2, versions=1), 6_185_776, 20_969_533),
     "updating": (UpdatedControl(updates=5), 1_411_411, 4_036_728),
-    "compacting": (CompactingJob(K=4, F=2), 3_565_119, 9_865_030),
+    "compacting": (CompactingJob(K=4, F=2), 3_565_119, 9_809_302),
     "streaming": (StreamingQuery(K=3, F=3), 2_005_447, 7_761_669),
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any, ClassVar
 
 from epochgate.fsm import Handles, Port, System
@@ -70,6 +71,8 @@ class Process:
 
     def stand(self, message: str, arguments: tuple[Any, ...]) -> None:
         """Wait at the gate; on the thread of the shell. Raises Killed."""
+        if self._is_killed:  # user code, or a shell, has caught it
+            raise Killed
         self.asked, self.arguments = message, arguments
         self._stands.release()
         self._may_go.acquire()
@@ -141,11 +144,11 @@ def gated(process: Process, lie: Lie = the_truth, **constants: int) -> Callable[
         handles = Handles(system, **(given | constants))
         made = process.system = machines_behind(handles)
 
-        def bind(name: str, port: str, handler: object) -> None:
+        def bind(made: System, name: str, port: str, handler: object) -> None:
             declared = made.MACHINES[name].PORTS[port].port
             made.bind(name, port, GatedPort(handler, (name, port), declared, process, lie))
 
-        handles.bind = bind
+        handles.bind = MethodType(bind, made)  # who drives a system finds it by this
         return handles
 
     return make

@@ -10,6 +10,7 @@ from typing import Any
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.inside import machines_behind
 from epochgate.runtime.api.reports import shortened
+from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.testing.fuzzing.record import operator_id
 from epochgate.runtime.testing.playing import Diverged, ProductionStage
 from tests.playing.gates import Heard, Lie, the_truth
@@ -78,11 +79,13 @@ class HeardStage(ProductionStage):
     """Plays on a production job, and looks at what its shells do with what they hear."""
 
     def __init__(self, system: ClosedSystem, lie: Lie = the_truth) -> None:
-        super().__init__(system)
         self._lie, self._told = lie, list[tuple[str, tuple[Any, ...]]]()
         self._calls: list[Call] = []
-        tell_lies(machines_behind(self.job.master.job), self._hear)
-        transport: Any = self.job.master.transport
+        super().__init__(system)
+
+    def prepare(self, master: JobMaster) -> None:
+        tell_lies(machines_behind(master.job), self._hear)
+        transport: Any = master.transport
         for name in TRANSPORT:
             setattr(transport, name, self._noting(name, getattr(transport, name)))
 

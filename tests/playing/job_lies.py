@@ -48,7 +48,16 @@ def _lied_to(
     return hear
 
 
-def lying(argument: str, by: int = 1) -> Lie:
+def wrong(value: Any, by: int) -> Any:
+    """The other bool, a number nearby that is not negative, or another opaque value."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + by if value + by >= 0 else value - by
+    return "another"
+
+
+def lying(argument: str, by: int = 1, wrong: Callable[[Any, int], Any] = wrong) -> Lie:
     """Return what tells one argument wrong, `committer.sink.cover(checkpoint)`: numbers by `by`."""
     place, _, wanted = argument.removesuffix(")").partition("(")
     name, port, message = place.split(".")
@@ -59,19 +68,10 @@ def lying(argument: str, by: int = 1) -> Lie:
         index = len(heard.arguments) - len(heard.parameters)
         position = index + heard.parameters.index(wanted)
         arguments = list(heard.arguments)
-        arguments[position] = _wrong(arguments[position], by)
+        arguments[position] = wrong(arguments[position], by)
         return tuple(arguments)
 
     return lie
-
-
-def _wrong(value: Any, by: int) -> Any:
-    """The other bool, a number nearby that is not negative, or another opaque value."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return value + by if value + by >= 0 else value - by
-    return "another"
 
 
 def arguments_of(system: type[System], *names: str) -> list[str]:

@@ -32,13 +32,20 @@ class Act:
     """
 
 
+class Shown(Protocol):
+    """A machine that runs, and what it holds."""
+
+    def values(self) -> dict[str, Any]:
+        """State and fields, as the closed system has them."""
+
+
 class World(Protocol):
     """The shells of a closed system over back ends that do as a schedule tells them."""
 
     acts: Mapping[str, Act]
     """For each step, as `client.lose`, what it is."""
 
-    def machines(self) -> Iterable[tuple[str, tuple[int, ...], Machine]]:
+    def machines(self) -> Iterable[tuple[str, tuple[int, ...], Shown]]:
         """The machines that run in the shells, each with its name and index in the system."""
 
     def facts(self) -> Iterable[tuple[str, Any, Any]]:

@@ -12,20 +12,18 @@ from epochgate.fsm.checker.schedule import MachineStage
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.job import Job
-from epochgate.runtime.testing.playing import Diverged
 from tests.checker.side_by_side import again, drawn
 from tests.playing.gates import Lie, the_truth
 from tests.playing.job_commits_stage import REFUSED, CommitsWorld
 from tests.playing.job_lies import arguments_of, lying
+from tests.playing.job_waiting import WaitingStage, interleave
 from tests.playing.stage import GatedStage
-from tests.playing.test_playing import kind
+from tests.playing.swarm import kind
 
 STEPS_MAX = 120
 WALKS, DEEP_WALKS = 12, 400
 DEEP = (pytest.mark.deep, pytest.mark.timeout(600))
 STEPS = {f"{step.machine}.{step.trigger}" for step in CommitJob.STEPS}
-EAGERNESS = 0.5
-"""How often what waits is processed, if a step could begin instead."""
 SYSTEMS: tuple[ClosedSystem, ...] = (CommitJob(F=3), CommitsInDoubt(F=3), HangingWork(F=2))
 DEEP_SYSTEMS: tuple[ClosedSystem, ...] = (
     CommitJob(F=6, wanted=4),
@@ -88,71 +86,12 @@ ALONE = {
 """Steps that do not begin while events wait, and why."""
 
 
-class WaitingStage(GatedStage):
-    """Begins steps whose events wait in the queue of the job, and of the model, until `process`."""
-
-    def __init__(self, system: ClosedSystem, world: CommitsWorld) -> None:
-        super().__init__(system, world)
-        self.machines = CommitMachines(system)
-        self._played, self._model = world, system
-        self._instances = dict(zip(self.steps, system.step_instances(), strict=True))
-        self.waiting: list[str] = []
-
-    def possible(self) -> list[str]:
-        if not self.waiting:
-            return super().possible()
-        return [
-            step
-            for step in self.machines.possible()
-            if kind(step) not in ALONE and self._is_there(step)
-        ]
-
-    def _is_there(self, step: str) -> bool:
-        act, index = self._acts[step]
-        return bool(act.is_there(self.world, *index))
-
-    def begin(self, step: str) -> None:
-        """Let the surroundings act, here and there."""
-        known, machine = self._instances[step]
-        getattr(machine, known.trigger)()
-        self._model.settle(only_effects=True)
-        self._played.is_waiting = True
-        act, index = self._acts[step]
-        act.do(self.world, *index)
-        self.waiting.append(step)
-        if kind(step) in ALONE:
-            self.process()
-
-    def process(self) -> None:
-        """Let all be processed that waits. Raises ClaimBroken and Diverged."""
-        self._model.settle()
-        self._played.is_waiting = False
-        self._played.settle()
-        for different in self.differences():
-            raise Diverged(f"after {', '.join(self.waiting)}: {different}")
-        self.machines.expect_claims()
-        self.waiting.clear()
-
-
 def interleaved(system: ClosedSystem, seed: int, behind: set[str], lie: Lie = the_truth) -> None:
     """Begin random steps while the events of earlier ones wait."""
-    draw, copy = random.Random(seed), again(system)
+    copy = again(system)
     world = CommitsWorld(copy, lie)
-    stage = WaitingStage(copy, world)
     try:
-        for _ in range(STEPS_MAX):
-            possible = stage.possible()
-            new = [step for step in possible if kind(step) not in behind]
-            if stage.waiting and (not possible or (not new and draw.random() < EAGERNESS)):
-                stage.process()
-            elif possible:
-                is_new = bool(new and stage.waiting)
-                step = draw.choice(new) if is_new else drawn(draw, stage.steps, possible)
-                if stage.waiting:
-                    behind.add(kind(step))
-                stage.begin(step)
-            else:
-                break
+        interleave(WaitingStage(copy, world, ALONE, CommitMachines(copy)), seed, STEPS_MAX, behind)
     finally:
         world.close()
 

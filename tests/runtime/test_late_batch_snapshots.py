@@ -113,3 +113,18 @@ def test_a_send_that_ends_late_fails_nothing_else(end: str, is_asked: bool) -> N
     tasks.job.settle()
     assert len(tasks.failures()) == (1 if end == "handled" else 2)
     assert tasks.job.master.report.global_restarts == 0
+
+
+def test_a_late_failure_of_an_earlier_one_is_not_why_the_next_one_has_failed() -> None:
+    script = Script(is_completing=False)
+    job = batch(script)
+    old = given_up(script, job)
+    script.coordinator.send(0, "in flight")
+    second = asked(job)
+    script.coordinator.results[BATCH_CHECKPOINT].set_result(b"of now")
+    old.set_exception(OSError("no space"))
+    job.drain()
+    job.transport.kill(max(job.transport.processes))
+    job.flow(("tell",))
+    with pytest.raises(BatchSnapshotFailed, match="an event sent before it was lost"):
+        second.result(timeout=0)

@@ -283,6 +283,23 @@ def test_a_client_whose_deferred_request_raises_is_told_and_the_calls_behind_it_
     assert staged.restarts == 0
 
 
+@pytest.mark.parametrize("is_deferred", [False, True])
+def test_a_client_alone_is_told_of_a_request_that_ends_the_interpreter(is_deferred: bool) -> None:
+    staged = Staged()
+    if is_deferred:
+        staged.maker.pattern.raise_at("op.handle_client_request", SystemExit(3))
+        staged.reset()
+    else:
+        staged.newest.script.raise_at("op.handle_client_request", SystemExit(3))
+    asked = staged.job.master.request("op", "who")
+    staged.job.settle(asked.done)
+    assert isinstance(asked.exception(0), SystemExit)
+    wanted = staged.job.master.request_checkpoint()
+    staged.job.settle(wanted.done)
+    assert (wanted.result(0), staged.restarts) == (1, 0)
+    assert staged.wrapper.inner is staged.newest
+
+
 def test_a_job_that_ends_while_a_close_runs_gives_up_who_waits() -> None:
     staged = Staged()
     staged.reset()

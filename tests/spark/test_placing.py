@@ -303,6 +303,20 @@ def test_an_executor_is_given_up_once_with_one_warning() -> None:
     assert [text for text in spark.said if "is given up" in text] == [spark.said[-1]]
 
 
+def test_spark_is_asked_again_for_an_executor_that_it_has_not_given_up() -> None:
+    spark = ScriptedSpark("bad", "good")
+    spark.is_answering = False
+    spark.falls_silent(spark.speaks("bad"))
+    spark.is_deaf = True
+    spark.looks(10.0, 10.2 + ANSWER_S)
+    assert spark.removed == ["of bad"]
+    assert [text for text in spark.said if "is given up" in text] == []
+    spark.is_deaf = False
+    spark.looks(10.3 + ANSWER_S, 10.5 + 3 * ANSWER_S)
+    assert spark.removed == ["of bad", "of bad"]
+    assert [text for text in spark.said if "is given up" in text] == [spark.said[-1]]
+
+
 def test_a_time_in_which_the_driver_did_not_look_is_no_silence_of_an_executor() -> None:
     spark = ScriptedSpark("bad", "good")
     spark.is_answering = False

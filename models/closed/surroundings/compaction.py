@@ -143,8 +143,10 @@ class Process(Environment):
         Row("begin",  "up", STAY, "may_begin",         "count_run, start",   "the command is run"),
         Row("look",   "up", STAY, "is_planning",       "note_plan, answer_planned",
                                                                              "the target is looked at"),
-        Row("write",  "up", STAY, "is_staging",        "stage_file, answer_staged",
+        Row("write",  "up", STAY, "is_staging and is_as_planned",     "stage_file, answer_staged",
                                                                              "the merged file is written"),
+        Row("write",  "up", STAY, "is_staging and not is_as_planned", "stage_file, answer_overtaken",
+                                                                             "files that were to be merged are gone"),
         Row("swap",   "up", STAY, "may_swap and is_as_planned",     "take_effect",
                                                                              "the exchange takes effect"),
         Row("swap",   "up", STAY, "may_swap and not is_as_planned", "answer_overtaken",
@@ -155,7 +157,7 @@ class Process(Environment):
                                                                              "what was staged is removed"),
         Row("tidy",   "up", STAY, "is_cleaning",       "drop_staged, answer_cleaned",
                                                                              "what is needless is removed"),
-        Row("fail",   "up", STAY, "may_fail",          "spend_failure, forget_exchange, answer_broken",
+        Row("fail",   "up", STAY, "may_break",         "spend_failure, forget_exchange, answer_broken",
                                                                              "the step ends in an error"),
         Row("hang",   "up", STAY, "may_hang",          "spend_failure, keep_late, answer_expire",
                                                                              "the step does not end within its limit"),
@@ -190,6 +192,10 @@ class Process(Environment):
 
     def may_fail(self) -> bool:
         return self.failures < self.system.F and self.asked != NOTHING
+
+    def may_break(self) -> bool:
+        # An error of a merge whose files have changed is answered as these are: see `write`.
+        return self.may_fail() and (self.asked != STAGE or self.is_as_planned())
 
     def may_hang(self) -> bool:
         return self.may_fail() and self.asked != STAGE

@@ -58,6 +58,8 @@ class FloodingCoordinator(Environment):
     """What was over when it asked for room."""
     is_watched: bool = Bool()
     watched: int = Int("bytes")
+    is_looking: bool = Bool()
+    """A thread that has asked for room is about to look whether there is some by now."""
     unconfirmed: int = Int("events")
     """Events whose futures are pending."""
 
@@ -89,8 +91,8 @@ class FloodingCoordinator(Environment):
             "want_room",                      "more may be over by now"),
         Row("want_besides", WAITING, STAY,    None,
             "want_room_too",                  "another thread waits for room as well"),
-        Row("look_again",   WAITING, STAY,    "is_due",
-            "say_freed",                      "it may have been over before it was watched for"),
+        Row("look_again",   (READY, REFUSED, WAITING), STAY, "is_looking_when_due",
+            "look_no_more, say_freed",        "it may have been over before it was watched for"),
         Row("told",         WAITING, READY,   None,
             None,                             "the future of who waits is done"),
         Row("renew",        READY,   STAY,    None,
@@ -111,6 +113,9 @@ class FloodingCoordinator(Environment):
     def is_due(self) -> bool:
         return self.is_watched and self.over >= self.watched
 
+    def is_looking_when_due(self) -> bool:
+        return self.is_looking and self.is_due()
+
     def put(self) -> None:
         self.sent += self.size()
         self.unconfirmed += 1
@@ -123,11 +128,16 @@ class FloodingCoordinator(Environment):
     def note_over(self) -> None:
         self.seen = self.over
 
+    def look_no_more(self) -> None:
+        self.is_looking = False
+
     def want_room(self) -> None:
+        self.is_looking = True
         self.system.send_window.want(self.sent, self.seen)
         self.seen = 0
 
     def want_room_too(self) -> None:
+        self.is_looking = True
         self.system.send_window.want(self.sent, self.over)
 
     def say_freed(self) -> None:
@@ -150,6 +160,7 @@ class FloodingCoordinator(Environment):
         self.over = 0
         self.is_watched = False
         self.watched = 0
+        self.is_looking = False
         self.system.send_window.replaced()
 
     # port `room` of the send window

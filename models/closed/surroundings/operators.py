@@ -10,6 +10,7 @@ from epochgate.models.closed.surroundings.process import (
     FAILED,
     FATAL,
     FINISHED,
+    HERE,
     INITIALIZE,
     RUN,
 )
@@ -36,6 +37,11 @@ class Operators(Environment):
         assert state == self.system.process[self.subtask].part(checkpoint), (
             "the state that is restored is the subtask's in that checkpoint"
         )
+        if self.system.process[self.subtask].state == HERE:
+            self.begin_to_work()
+
+    def begin_to_work(self) -> None:
+        """The driver may have ended the process in the event in which it told it to restore."""
         for c in range(self.system.coordinators):
             self.system.process[self.subtask].handled[c] = self.system.process[
                 self.subtask

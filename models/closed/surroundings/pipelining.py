@@ -36,7 +36,7 @@ class TaskProgram(Environment):
     """The thread of one subtask: between two pieces of work, or in the user's map.
 
     The sink's answer arrives in the step that asks for it, as a call returns. `held` counts the
-    mapped batches in memory: one, or after rescaling also that of another subtask.
+    mapped batches in memory: one, or after rescaling also those of other subtasks.
     """
 
     INDEX = ("subtask",)
@@ -52,7 +52,7 @@ class TaskProgram(Environment):
     """How often the map has returned: its state."""
     written: int = Int("written")
     """The batches that the sink has accepted in this history."""
-    held: int = Int("subtasks")
+    held: int = Int("written")
     is_ready: bool = Bool()
     """The sink accepts a batch; a new attempt's sink has to wait."""
     is_changed: bool = Bool()
@@ -202,15 +202,15 @@ class PipelineJob(Environment):
     checkpoints: int = Int("K")
     is_asked: bool = Bool()
     has_moved: bool = Bool()
-    """A start with another parallelism has given a mapped batch to another subtask."""
+    """A start with another parallelism has given mapped batches to another subtask."""
     saved_position: list[int] = Array(Int("records"), "subtasks")
     saved_mapped: list[int] = Array(Int("calls"), "subtasks")
     saved_written: list[int] = Array(Int("written"), "subtasks")
-    saved_held: list[int] = Array(Int("subtasks"), "subtasks")
+    saved_held: list[int] = Array(Int("written"), "subtasks")
     stored_position: list[int] = Array(Int("records"), "subtasks")
     stored_mapped: list[int] = Array(Int("calls"), "subtasks")
     stored_written: list[int] = Array(Int("written"), "subtasks")
-    stored_held: list[int] = Array(Int("subtasks"), "subtasks")
+    stored_held: list[int] = Array(Int("written"), "subtasks")
 
     run_function: Trigger
     run_operator: Trigger
@@ -266,11 +266,12 @@ class PipelineJob(Environment):
         self.failures += 1
 
     def move(self) -> None:
-        moved = self.stored_held[0]
+        # As where one subtask is left: it gets all that waits, the others' splits come later.
         for s in range(1, self.system.subtasks):
-            self.stored_held[s - 1] = self.stored_held[s]
-        self.stored_held[self.system.subtasks - 1] = moved
-        self.has_moved = moved > 0
+            if self.stored_held[s] > 0:
+                self.has_moved = True
+                self.stored_held[0] += self.stored_held[s]
+                self.stored_held[s] = 0
 
     def restart(self) -> None:
         self.is_asked = False

@@ -52,10 +52,11 @@ class Process(Environment):
 
     `down` holds 0 for finish, n for barrier n, and above that an event with its number and value;
     `up` holds what the present process has said, INITIALIZE to FATAL, above that acknowledgements,
-    final acknowledgements, declined checkpoints and operator events. Two things happen in one step here, because no
-    machine can tell when the process did its part: a restore is handled when it is sent, unless the process
-    dies silently, and an event when its confirmation arrives, which is after everything that the
-    process said before.
+    final acknowledgements, declined checkpoints and operator events. Some things happen in one step
+    here, because no machine can tell when the process did its part: a restore is handled when it is
+    sent, unless the process dies silently, and so is the word to leave for a process that comes too
+    late; and an event when its confirmation arrives, which is after everything that the process
+    said before.
     """
 
     INDEX = ("subtask",)
@@ -429,4 +430,7 @@ class Process(Environment):
         self.is_unwanted = False
 
     def dismiss(self, identity: int) -> None:
-        self.refuse(identity)
+        assert identity > 0, "a process that is told to leave has connected"
+        if identity == self.identity and self.state == HERE:
+            self.system.task[self.subtask].finish()
+        self.is_unwanted = False

@@ -1,6 +1,4 @@
-"""What is around the placement of a job's tasks: Spark, its hosts, and the one task that is looked
-at.
-"""
+"""What is around the placement of a job's tasks: Spark, and the one task that is looked at."""
 
 from __future__ import annotations
 
@@ -15,139 +13,6 @@ if TYPE_CHECKING:
 PENDING, RUNNING, HERE, SILENT, OVER = "pending", "running", "here", "silent", "over"
 SUBTASK, REASON = 1, 2
 """What stands for them in what the driver is told."""
-
-
-class Cluster(Environment):
-    """The hosts: which of them the driver can be reached from, and which have a free slot."""
-
-    INDEX = ("host",)
-    STATES = ("up",)
-    INITIAL = "up"
-
-    system: PlacedTask
-    host: int
-
-    is_cut: bool = Bool()
-    """The driver's port is closed to it; Spark's are not."""
-    is_gone: bool = Bool()
-    """It answers neither driver nor Spark, which may not know yet."""
-    is_given_up: bool = Bool()
-    """Spark has no executor there."""
-    is_full: bool = Bool()
-
-    cut: Trigger
-    heal: Trigger
-    vanish: Trigger
-    launch: Trigger
-    fill: Trigger
-    empty: Trigger
-    doubt: Trigger
-    hush: Trigger
-    wait: Trigger
-
-    # fmt: off
-    ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("cut",   "up", STAY, "may_cut",  "cut_off",     "the driver's port is closed to the host"),
-        Row("heal",  "up", STAY, "was_cut",  "join_again",  "the host reaches the driver again"),
-        Row("vanish", "up", STAY, "may_vanish", "vanish_now", "the host is lost, with all that runs there"),
-        Row("launch", "up", STAY, "may_launch", "have_executor", "Spark starts another executor on a host that lives"),
-        Row("fill",  "up", STAY, "may_fill", "take_slot",   "another application takes the slot"),
-        Row("empty", "up", STAY, "was_full", "free_slot",   "the other application is done"),
-        Row("doubt", "up", STAY, "may_doubt", "tell_missed", "another task of the job there fails to reach the driver"),
-        Row("hush",  "up", STAY, "may_hush", "tell_silenced", "a process of another task there is not heard any more"),
-        Row("wait",  "up", STAY, "may_wait", "tell_unanswered", "its executor takes its time, or is lost"),
-    )
-    # fmt: on
-
-    def may_cut(self) -> bool:
-        return not self.is_cut and not self.is_gone and self.system.scheduler.may_change()
-
-    def may_vanish(self) -> bool:
-        return not self.is_gone and self.system.scheduler.may_change()
-
-    def vanish_now(self) -> None:
-        self.is_gone = True
-        self.is_cut = False
-        self.is_full = False
-        self.system.scheduler.change()
-
-    def may_launch(self) -> bool:
-        return self.is_given_up and not self.is_gone
-
-    def have_executor(self) -> None:
-        self.is_given_up = False
-
-    def is_open(self) -> bool:
-        """Whether Spark has a free slot there, as far as it knows."""
-        return not self.is_full and not self.is_given_up
-
-    def is_good(self) -> bool:
-        """Whether a task that Spark starts there reaches the driver."""
-        return not self.is_cut and not self.is_gone and not self.is_full
-
-    def was_cut(self) -> bool:
-        return self.is_cut
-
-    def may_fill(self) -> bool:
-        return (
-            not self.is_full
-            and not self.is_gone
-            and not self.system.scheduler.holds(self.host)
-            and self.system.scheduler.may_change()
-        )
-
-    def is_unreachable(self) -> bool:
-        return self.is_cut or self.is_gone
-
-    def may_doubt(self) -> bool:
-        return self.is_unreachable() and self.system.scheduler.state != OVER
-
-    def may_hush(self) -> bool:
-        return self.may_doubt() and self.has_other()
-
-    def may_wait(self) -> bool:
-        return self.system.scheduler.has_missed[self.host] and self.has_other()
-
-    def has_other(self) -> bool:
-        """Whether another task of the job may have a process there."""
-        return (
-            self.system.scheduler.has_come
-            and self.system.scheduler.state != OVER
-            and not self.system.scheduler.holds(self.host)
-            and not self.is_given_up
-        )
-
-    def other(self) -> int:
-        """What stands for the other task's attempt."""
-        return self.system.hosts + self.host + 1
-
-    def tell_missed(self) -> None:
-        self.system.scheduler.has_missed[self.host] = True
-        self.system.placement.missed(self.host)
-
-    def tell_silenced(self) -> None:
-        self.system.scheduler.has_missed[self.host] = True
-        self.system.placement.silenced(self.host, self.other())
-
-    def tell_unanswered(self) -> None:
-        self.system.placement.unanswered(self.host, self.other(), not self.is_unreachable())
-
-    def was_full(self) -> bool:
-        return self.is_full
-
-    def cut_off(self) -> None:
-        self.is_cut = True
-        self.system.scheduler.change()
-
-    def join_again(self) -> None:
-        self.is_cut = False
-
-    def take_slot(self) -> None:
-        self.is_full = True
-        self.system.scheduler.change()
-
-    def free_slot(self) -> None:
-        self.is_full = False
 
 
 class Scheduler(Environment):
@@ -169,9 +34,14 @@ class Scheduler(Environment):
     has_missed: list[bool] = Array(Bool(), "hosts")
     """The last task from there could not reach the driver."""
     has_come: bool = Bool()
+    """A process of the job has spoken to the driver."""
+    has_run: bool = Bool()
+    """One of this task has."""
     is_wronged: bool = Bool()
     """A task was turned away that should have had its try."""
     was_turned_away: bool = Bool()
+    may_try: bool = Bool()
+    """The attempt was to be turned away, which Spark did not carry out."""
     is_killed: bool = Bool()
     """The process that is silent is to be ended."""
     was_removed: bool = Bool()
@@ -229,8 +99,10 @@ class Scheduler(Environment):
             "forget_kill",                     "the executor has ended the task"),
         Row("wait",    SILENT,             STAY,    "was_killed",
             "tell_unanswered",                 "the executor takes its time, or is lost"),
-        Row("notice",  (RUNNING, HERE, SILENT), PENDING, "is_lost",
-            "forget_kill, give_host_up",                  "Spark's own time limit has passed"),
+        Row("notice",  RUNNING,            PENDING, "is_lost",
+            "give_host_up, tell_missed",       "Spark's own time limit has passed, and the task has failed"),
+        Row("notice",  (HERE, SILENT),     PENDING, "is_lost",
+            "forget_kill, give_host_up",       "Spark's own time limit has passed"),
         Row("repeat",  PENDING,            STAY,    "has_failed",
             "tell_failing",                    "task after task has failed"),
         Row("expire",  (PENDING, RUNNING, SILENT), STAY, None,
@@ -244,21 +116,23 @@ class Scheduler(Environment):
         Row("turn_away",    RUNNING,            PENDING, "is_own and hears",
             "check, judge",                    "the attempt is killed"),
         Row("turn_away",    RUNNING,            STAY,    "is_own and not hears",
-            "check, judge, refuse",            "the attempt goes on"),
-        Row("turn_away",    SILENT,             STAY,    "is_own",
+            "check, judge, let_try, refuse",   "the attempt goes on, and is not ended later"),
+        Row("turn_away",    SILENT,             STAY,    "is_own and hears",
             "check, order_end",                "the executor is told to end the task"),
+        Row("turn_away",    SILENT,             STAY,    "is_own and not hears",
+            "check, order_end, refuse",        "its connection is closed, which ends the task too"),
         Row("turn_away",    ANY,                STAY,    "not is_own and hears",
             "check_other",                     "the executor is told to end the other task"),
         Row("turn_away",    ANY,                STAY,    "not is_own and not hears",
-            "check_other, refuse",             "the other task's executor is told nothing"),
+            "check_other, refuse",             "its connection is closed, which ends the other task too"),
         Row("remove_executor", SILENT,          STAY,    "is_own and not hears",
             "check, refuse",                   "Spark goes on to wait for the executor"),
         Row("remove_executor", SILENT,          PENDING, "is_own and hears",
             "check, forget_kill, give_up_early, give_host_up", "Spark starts the task again elsewhere"),
         Row("remove_executor", ANY,             STAY,    "not is_own and not hears",
-            "check_other, refuse",             "Spark goes on to wait for the other task's executor"),
+            "check_silent, refuse",            "Spark goes on to wait for the other task's executor"),
         Row("remove_executor", ANY,             STAY,    "not is_own and hears",
-            "check_other, give_other_up",      "Spark starts the other task again elsewhere"),
+            "check_silent, give_other_up",     "Spark starts the other task again elsewhere"),
         Row("ask_strategy", (PENDING, RUNNING, SILENT), STAY,    "may_ask",
             "check_question, count_question",  "the restart strategy lets the job go on"),
         Row("ask_strategy", (PENDING, RUNNING, SILENT), OVER,    "not may_ask",
@@ -321,17 +195,27 @@ class Scheduler(Environment):
                 self.system.placement.room(h, False)
 
     def tell_landed(self) -> None:
-        if not self.has_missed[self.at]:
-            self.is_stranded = False
-        self.system.placement.landed(self.at, self.attempt())
+        if not self.may_try:
+            if not self.has_missed[self.at]:
+                self.is_stranded = False
+            self.system.placement.landed(self.at, self.attempt())
+
+    def let_try(self) -> None:
+        self.may_try = True
 
     def tell_reached(self) -> None:
-        self.has_come = True
-        self.has_missed[self.at] = False
-        self.is_stranded = False
+        self.has_run = True
+        self.may_try = False
+        self.note_reached(self.at)
         self.system.placement.reached(self.at)
 
+    def note_reached(self, host: int) -> None:
+        self.has_come = True
+        self.has_missed[host] = False
+        self.is_stranded = False
+
     def tell_missed(self) -> None:
+        self.may_try = False
         self.has_missed[self.at] = True
         self.system.placement.missed(self.at)
 
@@ -350,7 +234,7 @@ class Scheduler(Environment):
         self.is_killed = False
 
     def give_host_up(self) -> None:
-        self.system.cluster[self.at].is_given_up = True
+        self.system.cluster[self.at].lose_executor()
 
     def attempt(self) -> int:
         """What stands for the attempt that the driver looks at."""
@@ -361,12 +245,15 @@ class Scheduler(Environment):
         return attempt <= self.system.hosts
 
     def check_other(self, host: int, attempt: int) -> None:
-        assert attempt == self.system.cluster[host].other(), "what is ended is the other attempt"
+        self.check_silent(host, attempt)
         assert self.has_missed[host], "what is ended is where processes are not heard"
+
+    def check_silent(self, host: int, attempt: int) -> None:
+        assert attempt == self.system.cluster[host].other(), "what is ended is the other attempt"
 
     def give_other_up(self, host: int) -> None:
         self.is_hasty = not self.system.cluster[host].is_unreachable()
-        self.system.cluster[host].is_given_up = True
+        self.system.cluster[host].lose_executor()
 
     def check(self, host: int, attempt: int) -> None:
         assert host == self.at, "what is ended is where the task runs"
@@ -394,7 +281,7 @@ class Scheduler(Environment):
         self.system.placement.failing(SUBTASK, REASON)
 
     def tell_overdue(self) -> None:
-        self.system.placement.overdue(SUBTASK, REASON, self.has_come)
+        self.system.placement.overdue(SUBTASK, REASON, self.has_run)
 
     # The port of the machine.
 

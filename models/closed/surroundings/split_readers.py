@@ -178,6 +178,12 @@ class Reader(Environment):
     def put_barrier(self, checkpoint: int) -> None:
         self.down.push(self.system.S + 1 + checkpoint)
 
+    def withhold_barrier(self, checkpoint: int) -> None:
+        """The enumerator has no snapshot of the checkpoint: its barrier is never sent."""
+        for message in self.down.take_all():
+            if message != self.system.S + 1 + checkpoint:
+                self.down.push(message)
+
     # port `readers`
 
     def send(self, attempt: int, split: int) -> None:
@@ -300,7 +306,7 @@ class Dealer(Environment):
         self.system.job.take_back(split)
 
     def unsent(self) -> None:
-        self.system.job.abort_if_under_way()
+        self.system.job.refuse_checkpoint()
 
     def listed(self, split: int) -> None:
         assert split > 0, "what is listed is a split"

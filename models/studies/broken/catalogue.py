@@ -288,8 +288,8 @@ BROKEN: dict[str, Broken] = {
     "placing.heard_host_given_up": Broken(
         placing.HeardHostGivenUp,
         "an executor is given up only while no process of its host is heard",
-        6,
-        "scheduler.connect cluster.cut cluster.doubt cluster.heal cluster.wait",
+        5,
+        "cluster.cut cluster.hush cluster.heal cluster.wait",
     ),
     "placing.silent_process_kept": Broken(
         placing.SilentProcessKept,
@@ -300,8 +300,8 @@ BROKEN: dict[str, Broken] = {
     "placing.silent_host_trusted": Broken(
         placing.SilentHostTrusted,
         "a host is suspect exactly if the last task that tried from there has failed to",
-        4,
-        "scheduler.connect cluster.cut cluster.hush",
+        3,
+        "cluster.cut cluster.hush",
     ),
     "placing.turned_away_in_vain": Broken(
         placing.TurnedAwayInVain,

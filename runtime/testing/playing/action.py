@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Action:
         """Let it happen; what follows from it waits in the job's queue."""
         job.failures += self.is_failure
         self.do(job, *index)
+        job.note(partial(self.do, job, *index))
 
     def happen(self, job: ScriptedJob, *index: int) -> None:
         """Let it happen, and what follows from it at once."""

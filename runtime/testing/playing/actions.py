@@ -10,33 +10,79 @@ has done so far.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 import msgpack
 
+from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.testing.fuzzing.record import operator_id
 from epochgate.runtime.testing.playing.action import Action
+from epochgate.runtime.testing.playing.actors import MEMORY
 from epochgate.runtime.testing.playing.outside import OUTSIDE
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 
 
-def _launch(job: ScriptedJob) -> None:
+def _launch(job: ScriptedJob, is_given: bool = False) -> None:
     for trigger, arguments in job.beginning:
+        if is_given and trigger == job.master.job.lifecycle.start:
+            _adopt(job)
         job.master.queue.post(trigger, *arguments)
     job.beginning.clear()
 
 
 def _adopt(job: ScriptedJob) -> None:
-    nothing: list[list[int]] = [[] for _ in range(job.subtasks)]
-    state = msgpack.packb([nothing, nothing])
     for number, holder in enumerate(job.job.holder):
-        job.master.batch_states[operator_id(number)] = state
+        job.master.batch_states[operator_id(number)] = _nothing(job)
         job.master.queue.post(holder.adopt_batch_snapshot)
-    _launch(job)
+
+
+def _nothing(job: ScriptedJob) -> bytes:
+    """The state of a coordinator that has sent and heard nothing."""
+    return bytes(msgpack.packb([[[] for _ in range(job.subtasks)]] * 2))
+
+
+def _resume(is_told: bool = True, is_given: bool = False) -> Action:
+    """There is a checkpoint of an earlier run, in which nothing has happened."""
+
+    def do(job: ScriptedJob) -> None:
+        names = [operator_id(c) for c in range(job.coordinators)]
+        states = {name: msgpack.packb([]) for name in names} | {MEMORY: msgpack.packb({})}
+        job.find(
+            CompletedCheckpoint(
+                checkpoint_id=1,
+                job_id=job.master.configuration.job_id,
+                run_id="the run before",
+                created_at=0.0,
+                parallelism=job.subtasks,
+                coordinators=dict.fromkeys(names, _nothing(job)),
+                subtasks={s: dict(states) for s in range(job.subtasks)},
+                committables={},
+                uncommitted={},
+                properties={},
+                epoch=job.simulated.store.epoch,
+            )
+        )
+        if is_told:
+            heard = [f"coordinator {c}" for c in range(job.coordinators)]
+            heard += [f"subtask {s}" for s in range(job.subtasks)]
+            job.record.told_completed.update(dict.fromkeys(heard, 1))
+        _launch(job, is_given)
+
+    return Action(do, lambda job: job.beginning, "the job master begins once")
+
+
+def _break_restore(error: Callable[[str], Exception]) -> Action:
+    return Action(
+        lambda job, c: job.scripts[c].break_restore(error("the schedule says so")),
+        lambda job, c: not job.scripts[c].restore_errors,
+        "the next restore of the coordinator is to raise already",
+        bound=lambda job, c: job.scripts[c].broken < job.constants["broken_restores"],
+    )
 
 
 def _ask_coordinator(job: ScriptedJob, coordinator: int) -> None:
@@ -145,7 +191,7 @@ def _usurp(job: ScriptedJob, subtask: int) -> None:
 
 
 def _hear_again(job: ScriptedJob, subtask: int) -> None:
-    checkpoint, identity = job.job.checkpoint, job.identities[subtask][-1]
+    checkpoint, identity = job.job.checkpoint, max(job.identities[subtask], default=0)
     newest = checkpoint.number
     for number in range(1, newest + 1):
         if number < newest:
@@ -202,7 +248,14 @@ def _answer(job: ScriptedJob, coordinator: int, how: str = "succeed") -> None:
 
 ACTIONS: dict[str, Action] = {
     "launch.launch": Action(_launch, lambda job: job.beginning, "the job master begins once"),
-    "launch.adopt": Action(_adopt, lambda job: job.beginning, "the job master begins once"),
+    "launch.adopt": Action(
+        lambda job: _launch(job, is_given=True),
+        lambda job: job.beginning,
+        "the job master begins once",
+    ),
+    "launch.resume": _resume(),
+    "launch.resume_in_doubt": _resume(is_told=False),
+    "launch.resume_given": _resume(is_given=True),
     "client.ask": Action(
         _ask_coordinator,
         lambda job, c: True,
@@ -217,8 +270,8 @@ ACTIONS: dict[str, Action] = {
     ),
     "sender.send": Action(
         lambda job, c, s: job.coordinator(c).send_next(s),
-        lambda job, c, s: s in job.coordinator(c).gateways,
-        "the coordinator has no gateway to an attempt of the subtask",
+        lambda job, c, s: job.coordinator(c).may_send(s),
+        "the coordinator has no gateway to an attempt of the subtask, or waits for room",
         bound=_may_send,
     ),
     "sender.refuse_event": Action(
@@ -349,6 +402,8 @@ ACTIONS: dict[str, Action] = {
         "it can always happen",
         is_failure=True,
     ),
+    "user.break_restore": _break_restore(RuntimeError),
+    "user.break_restore_for_good": _break_restore(FatalTaskError),
     "user.take_snapshot": Action(
         _answer, lambda job, c: job.coordinator(c).is_asked(), "no future waits to be completed"
     ),

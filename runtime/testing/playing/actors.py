@@ -19,6 +19,7 @@ import msgpack
 from epochgate.runtime.api.coordinator import BATCH_CHECKPOINT
 from epochgate.runtime.api.operator import Operator, OperatorContext, Work
 from epochgate.runtime.api.send_future import SendFuture
+from epochgate.runtime.shell.send_window import EVENT_BYTES, GatewayFull
 from epochgate.runtime.testing.fuzzing.actors import (
     CountingCoordinator,
     ListingOperator,
@@ -28,6 +29,8 @@ from epochgate.runtime.testing.fuzzing.actors import (
 from epochgate.runtime.testing.fuzzing.record import Record, operator_id
 from epochgate.runtime.testing.scripted import Script
 
+BYTES = EVENT_BYTES + len(msgpack.packb(["run-0", 0, 0, 0]))
+"""What an event weighs, where a closed job counts one byte."""
 MEMORY = "memory"
 """The operator that keeps which receipts the others of its program have; it has no coordinator."""
 
@@ -41,6 +44,20 @@ class PlayedScript(Script):
         )
         self.batch_futures: list[Future[bytes]] = []
         """Of snapshots without checkpoints, whichever coordinator was asked for them."""
+        self.restore_errors: list[BaseException] = []
+        """What the next restore raises; one at most."""
+        self.broken = 0
+        """How many restores were to raise."""
+
+    def break_restore(self, error: BaseException) -> None:
+        """Let the next restore raise."""
+        self.broken += 1
+        self.restore_errors.append(error)
+
+    def end_restore(self) -> None:
+        """Raise what the restore is to raise."""
+        if self.restore_errors:
+            raise self.restore_errors.pop()
 
 
 class PlayedCoordinator(CountingCoordinator):
@@ -54,10 +71,26 @@ class PlayedCoordinator(CountingCoordinator):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
+        self.waiting_for_room: dict[int, SendFuture] = {}
+        """By subtask, what an event that was refused waits for."""
         for earlier in self.script.coordinators[-2:-1]:
             if isinstance(earlier, PlayedCoordinator):
                 # What the coordinator before this one was asked for may still come, and be late.
                 self.results, self.newest = earlier.results, earlier.newest
+        if len(self.script.coordinators) > 1:
+            self.script.end_restore()
+
+    def may_send(self, subtask: int) -> bool:
+        """Whether an attempt of the subtask is ready, and no event waits for room."""
+        room = self.waiting_for_room.get(subtask)
+        return subtask in self.gateways and (room is None or room.done())
+
+    def send_next(self, subtask: int) -> None:
+        """Send the next event, or wait for room."""
+        try:
+            super().send_next(subtask)
+        except GatewayFull:
+            self.waiting_for_room[subtask] = self.gateways[subtask].when_room()
 
     def is_asked(self) -> bool:
         """Whether it has a checkpoint to complete."""
@@ -80,6 +113,7 @@ class PlayedCoordinator(CountingCoordinator):
         """Go back, and answer nothing that was asked before."""
         super().reset_to_checkpoint(checkpoint_id, state)
         self.newest = 0
+        self.script.end_restore()
 
 
 class PlayedOperator(ListingOperator):

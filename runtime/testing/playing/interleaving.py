@@ -37,8 +37,8 @@ from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 from epochgate.runtime.testing.playing.actions import ACTIONS
 from epochgate.runtime.testing.playing.stage import Diverged, ProductionStage
 
-ELSEWHERE = ("task",)
-"""Machines that run in worker processes."""
+ELSEWHERE = ("task", "send_window")
+"""Machines that run in worker processes, and where a coordinator sends."""
 ASIDE = ("batch_snapshot",)
 """Machines of a system of their own, whose triggers are fired where an effect asks for it."""
 FAILURES = ("user.fail_everything", "user.fail_for_good")
@@ -88,8 +88,8 @@ class QueuedModel:
     def begin(self, machine: Machine, trigger: str, is_first: bool) -> int:
         """Let the surroundings take their part of a step; how many events wait because of it."""
         getattr(machine, trigger)()
-        self._drop_demands()
         added = self._settle(ELSEWHERE)
+        self._drop_demands()
         if is_first:
             self._waiting.rotate(added)
         return added
@@ -171,13 +171,13 @@ class InterleavedStage(ProductionStage):
         """Let a step happen; what it tells the driver waits. Raises ClaimBroken and Diverged."""
         known, machine = self._instances[step]
         key, index = self._actions[step]
-        queue = self.job.master.queue
-        before = queue.waiting
+        before = self.job.master.queue.waiting
         try:
             there = self._model.begin(machine, known.trigger, key in FIRST)
         except FAULTS as fault:
             raise ClaimBroken(f"{step}: {told(fault)}") from fault
         ACTIONS[key].begin(self.job, *index)
+        queue = self.job.master.queue
         self._look(step, step, there, queue.waiting - before)
         if key in FIRST and (there or queue.waiting > before):
             self._waiting.rotate(1)

@@ -4,29 +4,48 @@ ends it. `actions` has those of clients, coordinators and processes, and says wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from epochgate.runtime.store import CheckpointOutcomeUnknown
 from epochgate.runtime.testing.playing.action import Action
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 
+NOTHING = {
+    "store": "nothing is being saved",
+    "commit": "nothing is being committed",
+    "after-commit": "no work is under way",
+}
 
-def _fail_save(job: ScriptedJob) -> None:
-    job.simulated.store.fail_next_save()
-    job.run("store")
+
+def _well(lane: str) -> Action:
+    """The oldest work of a lane ends as it should."""
+    return Action(lambda job: job.run(lane), lambda job: job.is_under_way(lane), NOTHING[lane])
 
 
-def _refuse(job: ScriptedJob) -> None:
-    job.orders.check.append("refuse")
-    job.run("store")
+def _badly(lane: str, order: Callable[[ScriptedJob], None]) -> Action:
+    """It ends otherwise."""
+
+    def do(job: ScriptedJob) -> None:
+        order(job)
+        job.run(lane)
+
+    return Action(do, lambda job: job.is_under_way(lane), NOTHING[lane], is_failure=True)
+
+
+def _never(lane: str) -> Action:
+    """It exceeds its limit."""
+    return Action(
+        lambda job: job.hang(lane),
+        lambda job: job.is_under_way(lane),
+        NOTHING[lane],
+        is_failure=True,
+    )
 
 
 def _save_in_doubt(is_stored: bool) -> Action:
-    def do(job: ScriptedJob) -> None:
-        error = CheckpointOutcomeUnknown("the schedule says that the outcome is unknown")
-        job.simulated.store.fail_next_save(error, is_stored=is_stored)
-        job.run("store")
-
-    return Action(
-        do, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
+    error = CheckpointOutcomeUnknown("the schedule says that the outcome is unknown")
+    return _badly(
+        "store", lambda job: job.simulated.store.fail_next_save(error, is_stored=is_stored)
     )
 
 
@@ -48,68 +67,28 @@ def _end(how: str) -> Action:
 
 
 OUTSIDE: dict[str, Action] = {
-    "store.finish_save": Action(
-        lambda job: job.run("store"), lambda job: job.is_waiting("store"), "nothing is being saved"
-    ),
-    "store.fail_save": Action(
-        _fail_save, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
-    ),
+    "store.finish_save": _well("store"),
+    "store.fail_save": _badly("store", lambda job: job.simulated.store.fail_next_save()),
     "store.lose_save": _save_in_doubt(is_stored=False),
     "store.lose_answer": _save_in_doubt(is_stored=True),
-    "store.refuse": Action(
-        _refuse, lambda job: job.is_waiting("store"), "nothing is being saved", is_failure=True
-    ),
-    "store.expire_save": Action(
-        lambda job: job.hang("store"),
-        lambda job: job.is_waiting("store"),
-        "nothing is being saved",
-        is_failure=True,
-    ),
+    "store.refuse": _badly("store", lambda job: job.orders.check.append("refuse")),
+    "store.expire_save": _never("store"),
     "store.answer_late": Action(
         lambda job: job.answer_late(), lambda job: job.hanging, "no save has exceeded its limit"
     ),
     "store.expire": Action(
         _expire,
-        lambda job: job.timers(job.master.checkpoints) and not job.is_waiting("store"),
+        lambda job: job.timers(job.master.checkpoints) and not job.is_under_way("store"),
         "no checkpoint is under way, or it is being saved, and its timer changes nothing",
         bound=_may_expire,
     ),
-    "sink.finish": Action(
-        lambda job: job.end_commit(), lambda job: job.is_committing(), "nothing is being committed"
-    ),
-    "sink.put_off": Action(
-        lambda job: job.end_commit("retry"),
-        lambda job: job.is_committing(),
-        "nothing is being committed",
-        is_failure=True,
-    ),
-    "sink.refuse": Action(
-        lambda job: job.end_commit("refuse"),
-        lambda job: job.is_committing(),
-        "nothing is being committed",
-        is_failure=True,
-    ),
-    "sink.hang": Action(
-        lambda job: job.hang("commit", job.master.commits),
-        lambda job: job.is_committing(),
-        "nothing is being committed",
-        is_failure=True,
-    ),
-    "sink.hang_in_work": Action(
-        lambda job: job.hang("after-commit", job.master.post_commits),
-        lambda job: job.is_working(),
-        "no work is under way",
-        is_failure=True,
-    ),
-    "sink.finish_work": Action(
-        lambda job: job.end_work(), lambda job: job.is_working(), "no work is under way"
-    ),
-    "sink.fail_work": Action(
-        lambda job: job.end_work("by order of the test"),
-        lambda job: job.is_working(),
-        "no work is under way",
-        is_failure=True,
-    ),
+    "sink.finish": _well("commit"),
+    "sink.put_off": _badly("commit", lambda job: job.orders.commit.append("retry")),
+    "sink.refuse": _badly("commit", lambda job: job.orders.commit.append("refuse")),
+    "sink.hang": _never("commit"),
+    "sink.finish_work": _well("after-commit"),
+    "sink.fail_work": _badly("after-commit", lambda job: job.orders.work.append("by order")),
+    "sink.hang_in_work": _never("after-commit"),
     "restarter.back_off": Action(
         lambda job: job.fire(job.timers(job.job.lifecycle, "backed_off")),
         lambda job: job.timers(job.job.lifecycle, "backed_off"),

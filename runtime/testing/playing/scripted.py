@@ -5,9 +5,10 @@ Job master, transport, queue, store and clock are those of `SimulatedJob`; messa
 fire and saves end only when an action says so. Which step is which action is `actions`' affair.
 
 Simplifications of the closed job are taken over: a commit takes no time, unless commits are slow; a
-restore arrives as soon as it is sent; an event is handled in the step in which its confirmation is
-heard, after all that the process said before. Notices of completed and aborted checkpoints decide
-nothing; they arrive together with the message behind them.
+restore arrives as soon as it is sent, and so does the word to leave for a process that comes too
+late; an event is handled in the step in which its confirmation is heard, after all that the process
+said before. Notices of completed and aborted checkpoints decide nothing; they arrive together with
+the message behind them.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from epochgate.fsm.inside import machine_behind
 from epochgate.models.attempt import STARTING
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.job import Job
-from epochgate.models.task import UP
+from epochgate.models.task import CREATED, UP
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.operator import FatalTaskError
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.api.transport import Message
+from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.testing.fuzzing.actors import (
     Orders,
@@ -37,8 +39,9 @@ from epochgate.runtime.testing.fuzzing.actors import (
     providers_of,
 )
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated, Record, operator_id
-from epochgate.runtime.testing.in_process import Process
+from epochgate.runtime.testing.in_process import InProcessTransport, Process
 from epochgate.runtime.testing.playing.actors import (
+    BYTES,
     MEMORY,
     PlayedCoordinator,
     PlayedProgram,
@@ -47,10 +50,10 @@ from epochgate.runtime.testing.playing.actors import (
 from epochgate.runtime.testing.playing.late import Late
 from epochgate.runtime.testing.simulation import SimulatedJob
 
-AT_ONCE = ("restore",)
 NOTICES = ("complete", "aborted")
 CONFIRMED = ("event", "receipt")
 NEVER = 10**9
+Prepare = Callable[[JobMaster], None]
 ROUNDS_MAX = 10_000
 """What follows from one step takes a few dozen."""
 
@@ -58,10 +61,12 @@ ROUNDS_MAX = 10_000
 class ScriptedJob:
     """One production job with the constants of a closed one, before the driver begins.
 
-    `job` is the class of its machines, which may be a variant.
+    `job` is the class of its machines, which may be a variant; `prepare` sees each job master.
     """
 
-    def __init__(self, system: ClosedJob, job: type[Job] = Job) -> None:
+    def __init__(
+        self, system: ClosedJob, job: type[Job] = Job, prepare: Prepare | None = None
+    ) -> None:
         self.constants = dict(system.constants)
         self.subtasks, self.coordinators = system.subtasks, system.coordinators
         self.orders = Orders()
@@ -73,12 +78,13 @@ class ScriptedJob:
             committer=lambda: TableCommitter(self.record, self.orders),
             after_commit=self._work_after_commits,
             job=job,
+            prepare=prepare,
             retained=NEVER,
         )
-        self.master = self.simulated.master
-        self.transport = self.simulated.transport
         self.beginning = self.master.queue.abandon()
         """What the job master does first, until the schedule has it begin."""
+        self._before: list[Callable[[], Any]] = []
+        """What has happened before that."""
         self.identities: list[list[int]] = [[] for _ in range(self.subtasks)]
         """For each subtask the processes that have connected, oldest first."""
         self._asked_for = [0] * self.subtasks
@@ -105,7 +111,9 @@ class ScriptedJob:
             commit_retries_max=self.constants["commit_retries"],
             restart_strategy=FixedDelay(NEVER, 1.0),
         )
-        return made if self.is_periodic else replace(made, checkpoint_interval_s=None)
+        made = made if self.is_periodic else replace(made, checkpoint_interval_s=None)
+        events_max = self.constants.get("unconfirmed_bytes_max")
+        return made if not events_max else replace(made, unconfirmed_bytes_max=events_max * BYTES)
 
     def _work_after_commits(self) -> WorkAfterCommits | None:
         is_there = self.constants["after_commit"]
@@ -115,6 +123,16 @@ class ScriptedJob:
     def is_periodic(self) -> bool:
         """Whether there is a timer for checkpoints; where clients ask, only if `periodic` is 1."""
         return not self.constants.get("asks") or self.constants["periodic"] > 0
+
+    @property
+    def master(self) -> JobMaster:
+        """The job master."""
+        return self.simulated.master
+
+    @property
+    def transport(self) -> InProcessTransport:
+        """What moves messages and processes."""
+        return self.simulated.transport
 
     @property
     def job(self) -> Job:
@@ -135,6 +153,25 @@ class ScriptedJob:
         """Let a coordinator fail the job, or end it."""
         cause = FatalTaskError("the schedule says so") if is_fatal else "the schedule says so"
         self.coordinator(number).context.fail_job(cause)
+
+    # the driver's begin
+
+    def note(self, call: Callable[[], Any]) -> None:
+        """Remember what has happened, while the driver has not begun."""
+        if self.beginning:
+            self._before.append(call)
+
+    def find(self, checkpoint: CompletedCheckpoint) -> None:
+        """Let the driver find a checkpoint in the store: what it has is that of a start from there,
+        with all that has happened before.
+        """
+        self.simulated.store.save(checkpoint)
+        self.scripts = [PlayedScript() for _ in range(self.coordinators)]
+        self.simulated.crash_driver()
+        self.beginning = self.master.queue.abandon()
+        before, self._before = self._before, []
+        for call in before:
+            call()
 
     # processes
 
@@ -283,21 +320,29 @@ class ScriptedJob:
         for timer in timers:
             self.master.queue.hasten(timer)
 
-    def is_waiting(self, lane: str) -> bool:
+    def is_under_way(self, lane: str) -> bool:
         """Whether a save (`store`), a commit (`commit`) or work after one (`after-commit`) waits to
-        be run.
+        be run, or is put off.
         """
-        return lane in self.simulated.blocking.lanes()
+        return lane in self.simulated.blocking.lanes() or bool(self._put_off(lane))
+
+    def _put_off(self, lane: str) -> list[Timer]:
+        owners = {"commit": self.master.commits, "after-commit": self.master.post_commits}
+        return self.timers(owners[lane]) if lane in owners else []
 
     def run(self, lane: str) -> None:
         """Run the oldest work of a lane, whatever waits before it."""
+        self._take_up(lane)
         self.simulated.run_blocking(lane)
 
-    def hang(self, lane: str, retrying: object = None) -> None:
-        """The oldest work of a lane exceeds its limit; `retrying` may have put it off."""
-        for timer in self.timers(retrying):
+    def _take_up(self, lane: str) -> None:
+        for timer in self._put_off(lane):
             timer.cancel()
             timer.trigger(*timer.arguments)  # it makes work, and is no event of a machine
+
+    def hang(self, lane: str) -> None:
+        """The oldest work of a lane exceeds its limit."""
+        self._take_up(lane)
         work = self.simulated.exceed_limit(lane)
         if lane == "store":
             self.hanging.append(work)
@@ -318,7 +363,8 @@ class ScriptedJob:
     def process_event(self) -> bool:
         """Process one event, and what takes no time in the closed job; False if none waited."""
         has_processed = self.master.queue.step()
-        while self._restore() or self._commit() or self._work():
+        self.note(self.process_event)
+        while self._restore() or self._commit():
             has_processed = True
         self._hold_starts()
         return has_processed
@@ -354,45 +400,19 @@ class ScriptedJob:
     def _restore(self) -> bool:
         for subtask in range(self.subtasks):
             process = self.living(subtask)
-            if process is not None and process.to_task and process.to_task[0][0] in AT_ONCE:
+            if process is not None and process.to_task and self._is_at_once(process):
                 return self.transport.step("tell", process.identity)
         return False
 
-    def is_committing(self) -> bool:
-        """Whether a commit is under way, or waits to be tried again."""
-        return self.is_waiting("commit") or bool(self.timers(self.master.commits))
-
-    def end_commit(self, *orders: str) -> None:
-        """Let the commit come to its end, as ordered or well."""
-        self.orders.commit.extend(orders)
-        for timer in self.timers(self.master.commits):
-            timer.cancel()
-            timer.trigger(*timer.arguments)  # it makes work, and is no event of a machine
-        self.run("commit")
+    def _is_at_once(self, process: Process) -> bool:
+        """Whether it takes no time that a process is told to begin, or to leave before that."""
+        tag, state = process.to_task[0][0], machine_behind(process.worker.task).state
+        return tag == "restore" or (tag == "finish" and state == CREATED)
 
     def _commit(self) -> bool:
-        is_due = self.is_waiting("commit") and not self.constants.get("slow_commits")
-        if is_due:
-            self.run("commit")
-        return is_due
-
-    def is_working(self) -> bool:
-        """Whether work after a commit is under way, or waits to be tried again."""
-        return self.is_waiting("after-commit") or bool(self.timers(self.master.post_commits))
-
-    def end_work(self, *orders: str) -> None:
-        """Let the work after a commit come to its end, as ordered or well."""
-        self.orders.work.extend(orders)
-        for timer in self.timers(self.master.post_commits):
-            timer.cancel()
-            timer.trigger(*timer.arguments)  # it makes work, and is no event of a machine
-        self.run("after-commit")
-
-    def _work(self) -> bool:
-        is_due = self.is_waiting("after-commit") and not self.constants.get("slow_commits")
-        if is_due:
-            self.run("after-commit")
-        return is_due
+        """Run a commit, or work after one, where it takes no time."""
+        lanes = () if self.constants.get("slow_commits") else ("commit", "after-commit")
+        return any(self.simulated.run_blocking(lane) for lane in lanes)
 
     def _read_store(self) -> None:
         store: Any = self.simulated.store

@@ -22,6 +22,7 @@ from epochgate.fsm.inside import machine_behind
 from epochgate.fsm.machine import Machine
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.job import Job
+from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 from epochgate.runtime.testing.playing.actions import ACTIONS
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
@@ -71,7 +72,7 @@ class ProductionStage:
             raise NotPlayable(f"{why}; play its schedules with epochgate.fsm.checker.schedule.play")
         assert isinstance(system, ClosedJob)
         self.machines = MachineStage(system)
-        self.job = ScriptedJob(system, machines_of(type(system)))
+        self.job = ScriptedJob(system, machines_of(type(system)), self.prepare)
         self._is_renaming = system.constants.get("renumbered", 0) > 0
         self._actions: dict[str, tuple[str, tuple[int, ...]]] = {
             name: (f"{step.machine}.{step.trigger}", machine.index)
@@ -79,6 +80,9 @@ class ProductionStage:
                 self.machines.steps, system.step_instances(), strict=True
             )
         }
+
+    def prepare(self, master: JobMaster) -> None:
+        """See the job master of each start, before it begins."""
 
     @property
     def system(self) -> ClosedSystem:

@@ -180,6 +180,23 @@ def test_a_withdrawal_that_comes_first_makes_the_compaction_plan_again() -> None
     assert len(memory.open(TARGET).list("compacted")) == 1
 
 
+def test_objects_that_are_gone_before_they_are_merged_make_the_compaction_plan_again() -> None:
+    memory = Memory()
+    rows = small_objects(memory)
+
+    def go_back() -> None:
+        objects = memory.open(TARGET)
+        target = ObjectTarget(objects, "job", "r2")
+        target.claim(4, withdraw_newer=True)
+        for key in set(objects.list("data")) - set(visible_files(objects)):
+            objects.delete(key)
+
+    between = Between(memory, "compacting", go_back)
+    result = compacted(memory, keep_checkpoints=0, open_objects=between.open)
+    assert result.files_after == 1
+    assert rows_in(memory.open(TARGET)) == rows[:8]
+
+
 def test_a_withdrawal_that_comes_second_is_refused() -> None:
     memory = Memory()
     rows = small_objects(memory)

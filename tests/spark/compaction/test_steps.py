@@ -18,7 +18,7 @@ from tests.runtime.stalling import Stall
 
 class Scripted:
     """A target in memory that does what it is told: how often its files have changed when they are
-    to be exchanged, and in which steps the disk fails.
+    to be exchanged, or merged where they are `gone`, and in which steps the disk fails.
     """
 
     target = "/data/out"
@@ -30,6 +30,7 @@ class Scripted:
         *,
         merges: int = 1,
         changes: int = 0,
+        gone: int = 0,
         fails_in: str = "",
         error: type[Exception] = OSError,
         hangs_in: str = "",
@@ -37,7 +38,8 @@ class Scripted:
         self.hangs_in = hangs_in
         self.stall: Callable[[], bool] = lambda: True
         self.planned = Plan(merges=(Merge("", 1, (), ()),) * merges)
-        self._changes, self._fails_in, self._error = changes, fails_in, error
+        self._changes, self._gone = changes, gone
+        self._fails_in, self._error = fails_in, error
         self.steps: list[str] = []
 
     def _step(self, name: str) -> None:
@@ -57,8 +59,10 @@ class Scripted:
         self._step("plan")
         return self.planned
 
-    def stage(self) -> None:
+    def stage(self) -> bool:
         self._step("stage")
+        self._gone -= 1
+        return self._gone < 0
 
     def exchange(self) -> bool:
         self._step("exchange")
@@ -98,6 +102,15 @@ def test_a_target_that_has_changed_is_looked_at_again_three_times() -> None:
     assert steps_of(Scripted(changes=1)) == again + "plan stage exchange clean"
     assert steps_of(Scripted(changes=3)) == 3 * again + "plan stage exchange clean"
     target = Scripted(changes=4)
+    with pytest.raises(CompactionOvertaken, match="/data/out"):
+        steps_of(target)
+    assert " ".join(target.steps) == (4 * again).strip()
+
+
+def test_a_target_whose_files_go_while_they_are_merged_is_looked_at_again_three_times() -> None:
+    again = "plan stage discard "
+    assert steps_of(Scripted(gone=3)) == 3 * again + "plan stage exchange clean"
+    target = Scripted(gone=4)
     with pytest.raises(CompactionOvertaken, match="/data/out"):
         steps_of(target)
     assert " ".join(target.steps) == (4 * again).strip()
@@ -158,8 +171,9 @@ def test_merging_has_no_limit_and_stays_on_its_thread() -> None:
     threads = []
 
     class Noting(Scripted):
-        def stage(self) -> None:
+        def stage(self) -> bool:
             threads.append(threading.current_thread())
+            return True
 
         def clean(self) -> None:
             threads.append(threading.current_thread())
