@@ -42,6 +42,23 @@ ENDS_AT_ONCE = "the job is given up before it begins, and ends in the same step"
 NO_OTHER_WAITS = "no process waits while an attempt has one, wants one or has finished"
 STARTS_AT_ONCE = "an attempt that is created is scheduled in the same step, but before the job"
 NEWEST_SPEAKS = "the process that speaks is the newest that has come"
+PLACE_ASKED = (
+    "vertex.place_of: `for i in range(self.system.concurrent): place = self.first() + i if "
+    "self.system.attempt[place].speaks(identity): return place if "
+    "self.system.attempt[place].is_waiting(identity): return place` -> `for i in "
+    "range(self.system.concurrent): place = self.first() + i if "
+    "self.system.attempt[place].is_waiting(identity): return place if "
+    "self.system.attempt[place].speaks(identity): return place`"
+)
+WAITING_TAKEN = (
+    "vertex.take_waiting: `if self.system.attempt[self.spare()].has_waiting(): waiting = "
+    "self.system.attempt[self.spare()].waiting "
+    "self.system.attempt[self.leader()].take_over(waiting) "
+    "self.system.attempt[self.spare()].hand_over()` -> `if "
+    "self.system.attempt[self.spare()].has_waiting(): waiting = "
+    "self.system.attempt[self.spare()].waiting self.system.attempt[self.spare()].hand_over() "
+    "self.system.attempt[self.leader()].take_over(waiting)`"
+)
 
 OF_REASON: dict[str, tuple[str, ...]] = {
     SAME_VALUE: (
@@ -89,16 +106,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
             for state in ("looking", "restoring", "reading", "writing", "confirming")
         ),
     ),
-    "the query fails where a plan is not read, and its maker with it": (
-        "batch_plan: broken from any state but idle, forgetting, fetching: also from fetching",
-    ),
     "what is noted twice is the same as once": (
         "task: event from running, ended when is_next: count twice",
-    ),
-    "within the bounds the first batch alone is refused there, and its number is the one for none "
-    "held; the shell takes no number from a refusal": (
-        "query_batch.refuse_ahead: `self.batch` -> `self.held`",
-        "query_batch.refuse_changed: `self.batch` -> `self.held`",
     ),
     SAME_BATCH: tuple(
         f"{machine}.ask_forget: `self.batch {rest}` -> `self.behind {rest}`"
@@ -112,6 +121,8 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "gateway: renew from open: give_up_for_new twice",
         "gateway: renew from any state but open: give_up_for_new twice",
         "attempt: finish from running when speaks: finish_sends twice",
+        "vertex: attempt_failed from ended when is_leading: take_waiting twice",
+        "vertex: abandon from ended: take_waiting twice",
         "holder: started from starting: serve_requests twice",
         "holder: start_failed from starting when not is_fatal: refuse_requests twice",
         "holder: start_failed from starting when is_fatal: refuse_requests twice",
@@ -207,9 +218,9 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "attempt: lost from running when speaks: report_failure before stop_running",
         "attempt: finish from running when speaks: stop_running before finish_sends",
         "attempt: finish from running when speaks: report_left before stop_running",
-        "attempt: restart from failed when is_current and may_restart: reset_coordinators before "
-        "renew",
         "attempt: recreate from finished, canceled, failed: begin before renew",
+        "vertex: attempt_failed from ended when is_leading: ask_restart before take_waiting",
+        WAITING_TAKEN,
     ),
     NO_OTHER_WAITS: (
         "attempt: connect from deploying, initializing when is_newer: end_process before "
@@ -239,6 +250,11 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "a coordinator that goes back has not failed the job since": (
         "holder: restored from restoring when is_failing: also from resetting",
     ),
+    "while a subtask has attempts, no process waits beside them": (
+        "vertex: abandon from ended: also from attempted",
+    ),
+    "a process speaks or waits at one place, whichever is asked first": (PLACE_ASKED,),
+    "any number below 0 says that there is no place": ("vertex.place_of: `-1` -> `-2`",),
     STARTS_AT_ONCE: (
         "attempt: cancel from deploying, initializing, running when restarts: also from created",
         "attempt: restart from failed when is_current and may_restart: also from created",
@@ -247,16 +263,12 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     "a process that speaks already is the newest": (
         "attempt: connect from scheduled when is_newer: adopt twice",
     ),
-    "the job is given up in the same step, which cancels the attempt": tuple(
-        f"attempt: fail from deploying, initializing, running when speaks and is_fatal: to {state}"
-        for state in ("deploying", "initializing", "running")
+    "the job is given up in the same step, which cancels the attempt": (
+        "attempt: fail from deploying, initializing, running when speaks and is_fatal: to running",
     ),
     "no checkpoint is being stored while a subtask starts, nor does the job go down": tuple(
         f"attempt: restart from failed when is_current and not may_restart: also from {state}"
-        for state in ("scheduled", "deploying", "initializing")
-    ),
-    "a job in which an attempt has finished restarts none": (
-        "attempt: restart from failed when is_current and not may_restart: also from finished",
+        for state in ("deploying", "initializing")
     ),
     HEARD_ONCE: (
         "attempt: acknowledge from running when speaks: pass_acknowledgement twice",
@@ -264,6 +276,9 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "attempt: confirm from initializing, running when speaks: pass_confirmation twice",
         "attempt: fail from deploying, initializing, running when speaks and is_fatal: "
         "give_job_up twice",
+        "vertex: begin from idle: vacate twice",
+        "vertex: lost from any state when is_known: pass_loss twice",
+        "vertex: end from attempted: end_others twice",
         "holder: start_failed from starting when not is_fatal: fail_globally twice",
         "holder: start_failed from starting when is_fatal: give_job_up twice",
         "holder: restore_failed from restoring, resetting when not is_fatal: fail_globally twice",

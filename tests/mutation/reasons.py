@@ -101,9 +101,6 @@ EQUIVALENT: dict[str, str] = {
     "is_last_running": "a request that waits looks by itself whether every subtask runs",
     "lifecycle: attempt_left from restarting, finishing, failing, canceling when is_last_leaving: "
     "regardless of is_last_leaving": "the rows of `reconsider` ask again whether the job is down",
-    "attempt.note_end: `self.end_others()` -> `pass`": ALONE,
-    "attempt.renew: `self.count_attempt()` -> `pass`": ALONE,
-    "attempt.reset_coordinators: `self.admit_others()` -> `pass`": ALONE,
     "attempt.adopt: `identity > self.newest` -> `identity >= self.newest`": EQUAL,
     "checkpoint.forget_parts: `self.coordinators_due = 0` -> `self.coordinators_due = 1`": (
         "the count is read while the checkpoint is triggering, and is set again with the next"
@@ -114,22 +111,9 @@ EQUIVALENT: dict[str, str] = {
     "of is_there": GONE,
     "assignment: speak from any state but returned when not is_there and is_gone: regardless of "
     "is_there": GONE,
-    "assignment: lost from reading, told when not is_only_one and has_place: regardless of "
-    "has_place": NO_PLACE,
     "assignment: lost from reading, told when not is_only_one and not has_place: regardless of "
     "is_only_one": ("the only reader has a place"),
-    "assignment: lost from absent, owed when has_place: regardless of has_place": NO_PLACE,
     "gateway.settle: `count < self.awaited` -> `count <= self.awaited`": EQUAL,
-    "vertex.is_older: `self.system.attempt[place].identity < "
-    "self.system.attempt[other].identity` -> `self.system.attempt[place].identity <= "
-    "self.system.attempt[other].identity`": IDENTITIES,
-    "vertex: connect from attempted when not is_expecting and not has_room: regardless of "
-    "is_expecting": (
-        "while the leading place expects a process all others are vacant, so that there is room"
-    ),
-    "attempt: lost from any state when not speaks and is_waiting: regardless of speaks": (
-        "the process that waits is never the one that speaks"
-    ),
     "checkpoint: coordinator_ready from triggering when is_current and is_last_coordinator: "
     "without count_coordinator": (
         "the count is read while the checkpoint is triggering, and is set again with the next"
@@ -161,9 +145,6 @@ EQUIVALENT: dict[str, str] = {
     "vertex.start_beside: `chosen = self.first()` -> `pass`": (
         "a place is vacant, as the guard of the row says, and is chosen behind it"
     ),
-    "vertex.place_of: `-1` -> `-0`": (
-        "the first place ignores a process that neither speaks nor waits there"
-    ),
     "snapshot.close_gateways: `self.awaited = 0` -> `pass`": (
         "the count is 0 whenever no snapshot waits: `count_down` and `stop_waiting` leave it so"
     ),
@@ -171,6 +152,25 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "attempt.note_end: `self.end_others()` -> `pass`": ALONE,
+    "attempt.renew: `self.count_attempt()` -> `pass`": ALONE,
+    "attempt.reset_coordinators: `self.admit_others()` -> `pass`": ALONE,
+    "assignment: lost from reading, told when not is_only_one and has_place: regardless of "
+    "has_place": NO_PLACE,
+    "assignment: lost from absent, owed when has_place: regardless of has_place": NO_PLACE,
+    "vertex.is_older: `self.system.attempt[place].identity < "
+    "self.system.attempt[other].identity` -> `self.system.attempt[place].identity <= "
+    "self.system.attempt[other].identity`": IDENTITIES,
+    "vertex: connect from attempted when not is_expecting and not has_room: regardless of "
+    "is_expecting": (
+        "while the leading place expects a process all others are vacant, so that there is room"
+    ),
+    "attempt: lost from any state when not speaks and is_waiting: regardless of speaks": (
+        "the process that waits is never the one that speaks"
+    ),
+    "vertex.place_of: `-1` -> `-0`": (
+        "the first place ignores a process that neither speaks nor waits there"
+    ),
     "receive_window.watch: `arrived_bytes - half_bytes if arrived_bytes > half_bytes else 0` -> "
     "`arrived_bytes - half_bytes if arrived_bytes > half_bytes else 1`": (
         "each message of the closed system has bytes"
@@ -333,22 +333,11 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "changes: restored from owed when is_asked and not covers_all: regardless of covers_all": (
         NONE_PENDING
     ),
-    "attempt: cancel from deploying, initializing, running when not restarts: without forget_end": (
-        "a job that goes down for good asks no more who is at the end: there are only more states"
-    ),
     "control_update: update from idle: without begin": SET_AGAIN,
     "control_update.begin: `self.version = 0` -> `pass`": SET_AGAIN,
     "control_update.begin: `self.version = 0` -> `self.version = 1`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `pass`": SET_AGAIN,
     "control_update.begin: `self.tries = 0` -> `self.tries = 1`": SET_AGAIN,
-    "batch_decision: restored from restoring: without note_restored": HELD_UNTIL_IT_CHOOSES,
-    "batch_decision.note_restored: `self.has_maker = True` -> `pass`": HELD_UNTIL_IT_CHOOSES,
-    "batch_decision.note_restored: `self.has_maker = True` -> `self.has_maker = False`": (
-        HELD_UNTIL_IT_CHOOSES
-    ),
-    "batch_decision.note_restored: `self.behind = self.batch - 1` -> `pass`": HELD_UNTIL_IT_CHOOSES,
-    "batch_decision.note_restored: `self.batch - 1` -> `self.batch + 1`": HELD_UNTIL_IT_CHOOSES,
-    "batch_decision.note_restored: `self.batch - 1` -> `self.batch - 0`": HELD_UNTIL_IT_CHOOSES,
     "batch_decision.give_up_maker: `self.behind = 0` -> `pass`": NO_MAKER,
     "batch_decision.give_up_maker: `self.behind = 0` -> `self.behind = 1`": NO_MAKER,
     "batch_plan.give_up_maker: `self.behind = 0` -> `pass`": NO_MAKER,
@@ -380,10 +369,6 @@ UNSEEN_BY_THE_RUNTIME: dict[str, str] = {
     "snapshot: confirm from confirming when is_last: without count_down": (
         "the count is read while the snapshot waits, and is set again with the next: there are "
         "only more states"
-    ),
-    "vertex: lost from any state when is_known: regardless of is_known": (
-        "the last place, which Python finds at -1, ignores a process that neither speaks nor waits "
-        "there"
     ),
     "task: restore from finished, failed: refused": OVER_ANYWAY,
     "task: event from finished, failed: refused": OVER_ANYWAY,

@@ -1,9 +1,9 @@
 """Who has found each mutant of a machine, kept from run to run in a file for each machine.
 
-A verdict counts as long as what it rests on is the same: for all of them the machine, the closed
-systems around it and everything of the models that these import; for one of a scenario or a test
-the file in which this stands; for mutants that survive all scenarios and tests. Comments count for
-nothing in the models.
+A verdict counts as long as what it rests on is the same: the machine, the closed systems around it
+and everything of the models that these import; for one of a scenario or a test no closed system,
+but the file in which this stands; for mutants that survive all scenarios and tests, too. Comments
+count for nothing in the models.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from epochgate.fsm import System
 from tests.mutation.by_test import TESTS
 from tests.mutation.checking import systems_around
 from tests.mutation.every import KINDS, every_of, kind_of
@@ -52,7 +53,7 @@ class Verdicts:
     def kept(cls, machine: str) -> Verdicts:
         """Those of an earlier run that still count."""
         told, found = kept(machine), cls(machine)
-        if told is None or told.checked != checked(machine):
+        if told is None:
             return found
         names = names_of(machine)
         for kind, verdicts in told.kinds.items():
@@ -60,6 +61,11 @@ class Verdicts:
                 pairs = zip(names[kind], verdicts, strict=True)
                 found.of |= {name: verdict for name, verdict in pairs if verdict}
         for name, verdict in [*found.of.items()]:
+            if told.checked != checked(machine) and (
+                not verdict.startswith(OF_TEST) or told.run != run(machine)
+            ):
+                del found.of[name]
+                continue
             if verdict == SURVIVES and told.tested != tested(machine):
                 found.of[name] = UNTESTED
             elif told.files.get(verdict) != file_of(verdict):
@@ -74,6 +80,7 @@ class Verdicts:
         names = names_of(self.machine)
         told = {
             "checked": checked(self.machine),
+            "run": run(self.machine),
             "tested": tested(self.machine),
             "finders": finders,
             "files": {finder: told for finder in finders if (told := file_of(finder))},
@@ -100,6 +107,7 @@ class Kept:
     """A machine's file as it is read: verdicts by kind, empty where there is none yet."""
 
     checked: str
+    run: str
     tested: str
     files: dict[str, str]
     """Verdict of a scenario or a test -> a digest of its file."""
@@ -122,6 +130,7 @@ def kept(machine: str) -> Kept | None:
     }
     return Kept(
         told["checked"],
+        told.get("run", ""),
         told["tested"],
         told.get("files", {}),
         told["names"],
@@ -151,10 +160,20 @@ def digest(parts: Iterable[str]) -> str:
 @cache
 def checked(machine: str) -> str:
     """A digest of what the checker's verdicts rest on."""
+    systems = systems_around(HOMES[machine].system, machine)
+    return digest([*map(str, systems), *_models(machine, *(each.system for each in systems))])
+
+
+@cache
+def run(machine: str) -> str:
+    """A digest of the machine as it runs, in scenarios and tests."""
+    return digest(_models(machine))
+
+
+def _models(machine: str, *around: type[System]) -> list[str]:
+    """The modules of a machine, its system and those around it, with all that these import."""
     home = HOMES[machine]
-    systems = systems_around(home.system, machine)
-    todo = [home.machine.__module__, home.system.__module__]
-    todo += [where.system.__module__ for where in systems]
+    todo = [kind.__module__ for kind in (home.machine, home.system, *around)]
     trees: dict[str, str] = {}
     while todo:
         name = todo.pop()
@@ -168,7 +187,7 @@ def checked(machine: str) -> str:
                 if isinstance(node, ast.ImportFrom)
                 and (module := node.module or "").startswith(MODELS)
             ]
-    return digest([*map(str, systems), *(trees[name] for name in sorted(trees))])
+    return [trees[name] for name in sorted(trees)]
 
 
 @cache
