@@ -250,7 +250,7 @@ def _scenario(path: Path) -> Scenario:
         taken.add((names[type(machine)], row.trigger, row.because))
 
     def watched(world: MachinesWorld) -> System:
-        system = new(world)
+        system: System = new(world)
         system.observer = note
         return system
 

@@ -50,7 +50,7 @@ class HolderAloneWorld(AloneWorld):
         return system
 
 
-ALONE = {
+ALONE: dict[str, type[AloneWorld]] = {
     "alone": HolderAloneWorld,
     "concurrent": alone(ConcurrentJob),
     "decisions": alone(BatchDecisions),
