@@ -22,7 +22,6 @@ NOTHING_LEFT = "the first time leaves nothing to do for the second"
 SECOND_LOOK = "the second look comes to what the first has left, and finds nothing to do there"
 NOT_THERE = "no reader is there in this state, so the row is not for it"
 NO_WORK = "a job without work after its commits never owes any"
-ALWAYS_FREE = "a subtask has as many places as it may have attempts at once"
 NONE_STARTS = (
     "no attempt starts to run while a checkpoint is under way: a failure aborts it, and a restart "
     "waits for the store"
@@ -299,13 +298,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         f"assignment: lost from absent, owed when not has_place: also from {state}"
         for state in ("reading", "told")
     ),
-    "without splits that are newer nothing is taken back": (
-        "assignment: reset from owed when not has_newer: also from absent",
-    ),
-    "the enumerator hears of a reader within one event, and a restore is another": (
-        "assignment: restore from any state: not from returned",
-    ),
-    ALWAYS_FREE: ("assignment.has_free_place: `self.is_taken` -> `self.has_joined`",),
     OVER_BEFORE: (
         "request: submit from any state when has_ended: not from chosen",
         "request: submit_periodic from any state when has_ended: not from chosen",
