@@ -149,7 +149,9 @@ def surprises(verdicts: Verdicts) -> Iterator[str]:
     for name, verdict in verdicts.of.items():
         if verdict == SURVIVES and not reason_for(name):
             yield f"survives without a reason: {name}"
-        if verdict != SURVIVES and name in EXCUSED:
+        if verdict.startswith(OF_TEST) and name in lies() and not reason_for(name):
+            yield f"{UNTESTED} ({verdict}): {name}"
+        if verdict not in (SURVIVES, UNTRIED, UNSEARCHED, UNTESTED) and name in EXCUSED:
             yield f"has a reason that is not needed ({verdict}): {name}"
 
 
