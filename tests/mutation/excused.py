@@ -7,7 +7,6 @@ that is found fails.
 from __future__ import annotations
 
 from tests.mutation.excused_checkpoints import OF_CHECKPOINTS
-from tests.mutation.reasons import OVER_ANYWAY
 
 SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
@@ -172,15 +171,10 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "gateway: lose from any state when is_bound: fail_waiting twice",
         "snapshot: succeed from asked when is_current and not may_close: report_unmarked twice",
         "snapshot: fail from asked when is_current: report_failed twice",
-        "snapshot: lose from confirming: also from idle",
     ),
     CANCELLED: (
-        "snapshot: succeed from asked when is_current and not may_close: to asked",
-        "snapshot: succeed from asked when is_current and not may_close: to confirming",
         "snapshot: fail from asked when is_current: to asked",
         "snapshot: fail from asked when is_current: to confirming",
-        "snapshot: lose from confirming: to asked",
-        "snapshot: lose from confirming: to confirming",
     ),
     SAME_STEP: (
         "snapshot: succeed from asked when is_current and may_close and not has_in_flight: "
@@ -299,21 +293,11 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         f"assignment: lost from absent, owed when not has_place: also from {state}"
         for state in ("reading", "told")
     ),
-    "without splits that are newer nothing is taken back": (
-        "assignment: reset from owed when not has_newer: also from absent",
-    ),
-    "the enumerator hears of a reader within one event, and a restore is another": (
-        "assignment: restore from any state: not from returned",
-    ),
-    ALWAYS_FREE: ("assignment.has_free_place: `self.is_taken` -> `self.has_joined`",),
     OVER_BEFORE: (
         "request: submit from any state when has_ended: not from chosen",
         "request: submit_periodic from any state when has_ended: not from chosen",
     ),
-    NONE_STARTS: (
-        "request: reconsider from any state but queued: not from chosen",
-        "request: reconsider from queued when may_trigger: also from chosen",
-    ),
+    NONE_STARTS: ("request: reconsider from queued when may_trigger: also from chosen",),
     "what is put off is the oldest of what is owed, whatever enters behind it": (
         "post_commit: owe from put_off: begin before enter",
     ),
@@ -326,35 +310,9 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         for answer in ("committed", "already_committed")
     ),
     NO_SEND: (
-        "snapshot: lose from any state but confirming: not from asked",
-        "snapshot: lose from confirming: also from asked",
         "snapshot: cancel from confirming when is_current: also from asked",
         "batch_snapshot: confirm from confirming when is_current and is_last: also from asked",
         "batch_snapshot: confirm from confirming when is_current and is_last: also from idle",
-    ),
-    OVER_ANYWAY: (
-        "task: restore from finished, failed: not from finished",
-        "task: event from finished, failed: not from finished",
-        "task: barrier from finished, failed: not from finished",
-        "task: finish from finished, failed: not from finished",
-        "task: complete from any state but running, ended: not from finished",
-        "task: aborted from any state but running, ended: not from finished",
-    ),
-    "the worker asks the program for no more work after the end": (
-        "task: end_input from any state but created, running: not from finished",
-    ),
-    "the worker of an attempt that is over calls no code that could fail": (
-        "task: fail from finished, failed: not from finished",
-    ),
-    "a successor is made within one event, and a close ends in another": (
-        *(
-            name
-            for end in ("closed", "close_failed", "close_late")
-            for name in (
-                f"recreation: {end} from any state but fresh, deferred: not from making",
-                f"recreation: {end} from deferred when is_awaited: also from making",
-            )
-        ),
     ),
     "the first coordinator has the number 0, as the close of none has": (
         "recreation.restore_first: `self.generation` -> `self.closing`",
