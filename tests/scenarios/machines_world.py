@@ -203,7 +203,8 @@ class MachinesWorld:
         """Fire each trigger of a machine from here, and print what comes of it.
 
         `name=1,2` gives the values of a parameter; what follows `then` are commands, with `/`
-        between them, that are run after each trigger that is taken.
+        between them, that are run from here, and after each trigger that is taken: what comes of
+        them is printed where the trigger has made it different.
         """
         given = [str(word) for word in words]
         cut = given.index(THEN) if THEN in given else len(given)
@@ -211,21 +212,23 @@ class MachinesWorld:
             name: [value(each) for each in values.split(",")]
             for name, _, values in (word.partition("=") for word in given[:cut])
         }
-        then = [command for command in " ".join(given[cut + 1 :]).split("/") if command]
+        then = [each.strip() for each in " ".join(given[cut + 1 :]).split("/") if each]
         self.do_here()
+        usual = self._done(then)
         came: dict[str, list[str]] = {}
         for trigger, every in self._every(machine, domains).items():
             found: dict[str, list[tuple[Any, ...]]] = {}
             for arguments in every:
                 self.do_back()
-                told = self._told_of(f"{machine}.{trigger}", arguments, then)
+                told = self._told_of(f"{machine}.{trigger}", arguments, usual)
                 found.setdefault(told, []).append(arguments)
             for told, some in found.items():
                 called = [trigger] if len(some) == len(every) else _called(trigger, some, every)
                 came.setdefault(told, []).extend(called)
         self.do_back()
         last = {told: came.pop(told) for told in ("ignored", "refused") if told in came}
-        said = [f"{', '.join(called)}: {told}" for told, called in came.items()]
+        said = [f"{THEN}: {' | '.join(map(': '.join, usual))}"] if then else []
+        said += [f"{', '.join(called)}: {told}" for told, called in came.items()]
         said += [f"{told}: {', '.join(called)}" for told, called in last.items()]
         for each in said:
             self.lines += wrap(each, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
@@ -244,20 +247,30 @@ class MachinesWorld:
             found[trigger] = [*product(*values)]
         return found
 
-    def _told_of(self, trigger: str, arguments: tuple[Any, ...], then: list[str]) -> str:
-        """What comes of a trigger in one line, and of what is done then."""
+    def _told_of(
+        self, trigger: str, arguments: tuple[Any, ...], usual: list[tuple[str, str]]
+    ) -> str:
+        """What comes of a trigger in one line, and of the commands that come to something else
+        after it than is `usual`.
+        """
         self.do_fire(trigger, *arguments)
         told, self.lines = self.lines, []
         if told == ["ignored"] or told[0].startswith("refused in"):
             return told[0].partition(" ")[0]
-        for command in then:
+        after = self._done([command for command, _ in usual])
+        changed = [": ".join(now) for now, else_ in zip(after, usual, strict=True) if now != else_]
+        return " | ".join(["; ".join(told), *changed])
+
+    def _done(self, commands: list[str]) -> list[tuple[str, str]]:
+        """Do the commands; each with what comes of it."""
+        came = []
+        for command in commands:
             first, *words = command.split()
             method = getattr(self, f"do_{first}", partial(self.do_fire, first))
             method(*map(value, words))
-            told[-1] += " |"
-            told += self.lines
-            self.lines = []
-        return "; ".join(told).replace(" |;", " |")
+            came.append((command, "; ".join(self.lines) or "nothing"))
+            self.lines.clear()
+        return came
 
     def do_up(self) -> None:
         """Start the job and let every subtask run; process s + 1 speaks for subtask s."""
