@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -231,7 +232,9 @@ class MachinesWorld:
         said += [f"{', '.join(called)}: {told}" for told, called in came.items()]
         said += [f"{told}: {', '.join(called)}" for told, called in last.items()]
         for each in said:
-            self.lines += wrap(each, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+            short = each.replace(f"{machine} to ", "to ").replace(f"{machine}.", "")
+            short = re.sub(r"\b(\w+) -> \1\b", r"\1", short)
+            self.lines += wrap(short, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
     def _every(
         self, machine: str, domains: dict[str, list[Any]]
