@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.fsm import Machine, Row, System
+from epochgate.fsm import Machine, Outcome, Row, System
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
@@ -216,10 +216,18 @@ class Scenario:
     text: str
     taken: frozenset[Case] | None
     """The rows that are taken in it; None where it has more machines than the world's own."""
+    refused: frozenset[str] = frozenset()
+    """The triggers that no row takes somewhere in it."""
 
     def tells_of(self, mutant: AnyMutant) -> bool:
-        """Whether it comes to a row with which a mutant does something else."""
-        return self.taken is None or bool(self.taken & mutant.affected)
+        """Whether it comes to where a mutant does something else: to one of its rows, or to where
+        no row is, and a mutant may have one.
+        """
+        if self.taken is None or self.taken & mutant.affected:
+            return True
+        # A mutant that only allows more affects no row of the right machine.
+        triggers = {trigger for _, trigger, _ in mutant.affected}
+        return bool(self.refused & triggers if triggers else self.refused)
 
     def first_difference(self) -> str:
         """Where it comes out otherwise; empty if it does not."""
@@ -245,6 +253,7 @@ def _scenario(path: Path) -> Scenario:
         return Scenario(claim, text, None)
     names = {machine: name for name, machine in world.SYSTEM.MACHINES.items()}
     taken: set[Case] = set()
+    refused: set[str] = set()
 
     def note(machine: Machine, _: str, row: Row, __: tuple[Any, ...]) -> None:
         taken.add((names[type(machine)], row.trigger, row.because))
@@ -254,11 +263,19 @@ def _scenario(path: Path) -> Scenario:
         system.observer = note
         return system
 
-    new = world._new
+    def heard(world: MachinesWorld, *fired: Any) -> Outcome | None:
+        outcome = fire(world, *fired)
+        refused.update(
+            line.rpartition(": ")[2] for line in world.lines if line.startswith("refused in ")
+        )
+        return outcome
+
+    new, fire = world._new, world._fire
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(world, "_new", watched)
+        patch.setattr(world, "_fire", heard)
         scenarios.replayed(text)
-    return Scenario(claim, text, frozenset(taken))
+    return Scenario(claim, text, frozenset(taken), frozenset(refused))
 
 
 def _first_difference(expected: str, really: str) -> str:

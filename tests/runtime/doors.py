@@ -241,7 +241,6 @@ FUNCTIONS: Final = {
     "ingest(after_commit)": "after_commit",
     "once(function)": "tests/spark/streaming/test_once.py"
     "::test_what_the_function_raises_is_raised_and_its_batch_is_done_again",
-    "open_entries(open_objects)": OF_OURS,
     "run_job(after_commit)": "after_commit",
     "run_job(in_front)": OF_OURS,
     "run_job(program_factory)": "program.factory",

@@ -130,11 +130,10 @@ def test_a_compaction_under_way_does_not_bring_replaced_rows_back(
     compaction.open()
     compaction.plan()
     if is_staged:
-        compaction.stage()
+        assert compaction.stage()
     write(path, "r3", NEW, replaces=True)
     if not is_staged:
-        with pytest.raises(FileNotFoundError):
-            compaction.stage()
+        assert not compaction.stage()
     assert not compaction.exchange()
     compaction.discard()
     compaction.clean()
