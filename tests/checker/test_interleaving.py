@@ -107,14 +107,14 @@ def walked(stage: InterleavedStage, seed: int, look: Callable[[], Any] = lambda:
     """
     draw, behind = random.Random(seed), list[str]()
     for _ in range(STEPS_MAX):
-        if stage.is_settled:
+        if not stage.waiting:
             look()
         possible = stage.possible()
-        if not stage.is_settled and (not possible or draw.random() < EAGERNESS):
+        if stage.waiting and (not possible or draw.random() < EAGERNESS):
             stage.process()
         elif possible:
             step = drawn(draw, stage.steps, possible)
-            behind += [] if stage.is_settled else [key(step)]
+            behind += [key(step)] if stage.waiting else []
             stage.begin(step)
         else:
             break
@@ -131,10 +131,10 @@ def hunt(stage: InterleavedStage, seed: int, wanted: set[str]) -> None:
         found = [step for step in possible if key(step) in wanted]
         others = [step for step in possible if step not in found]
         usual = [step for step in others if stage.steps[step]]
-        if found and not stage.is_settled:
+        if found and stage.waiting:
             stage.begin(step := draw.choice(found))
             wanted.remove(key(step))
-        elif not stage.is_settled and (not usual or draw.random() < EAGERNESS):
+        elif stage.waiting and (not usual or draw.random() < EAGERNESS):
             stage.process()
         elif possible:
             stage.begin(draw.choice(others if found and others else usual or possible))

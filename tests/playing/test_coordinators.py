@@ -4,6 +4,8 @@ step by step, and with events that wait. Shells, readers and coordinators do wha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,15 +19,18 @@ from epochgate.models.split_assignment import SplitAssignments
 from epochgate.runtime.shell.recreate_on_reset import Call, CoordinatorNotClosed, Inner, Inners
 from epochgate.runtime.source import ReaderNotRegistered, SourceCoordinator, SourceSplit, events
 from epochgate.runtime.source.assignment import Assignments
+from tests.checker.side_by_side import again
 from tests.playing.job_lies import arguments_of, lying
 from tests.playing.readers import ReadersWorld
 from tests.playing.recreation import Numbered, RecreationWorld
 from tests.playing.sources import SourcesWorld
-from tests.playing.test_playing import steps_of
-from tests.playing.waiting import Made, walk, walk_waiting
+from tests.playing.swarm import Swarm, interleave, walk
+from tests.playing.test_playing import Made, steps_of
+from tests.playing.waiting import WaitingStage
 
 WALKS, DEEP_WALKS = 200, 2000
 WAITING, DEEP_WAITING = 50, 1000
+STEPS_MAX = 150
 DEEP = (pytest.mark.deep, pytest.mark.timeout(1200))
 PLAYED: dict[str, Made] = {
     "sources": (
@@ -47,12 +52,23 @@ PLAYED: dict[str, Made] = {
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
 
+@contextmanager
+def staged(made: Made, seed: int) -> Iterator[WaitingStage]:
+    system = again(made[0][seed % len(made[0])])
+    world = made[1](system)
+    try:
+        yield WaitingStage(system, world)
+    finally:
+        world.close()
+
+
 @pytest.mark.parametrize("name", PLAYED)
 @pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=DEEP)])
 def test_shells_take_every_step_of_their_system(name: str, walks: int) -> None:
     taken = set[str]()
     for seed in range(walks):
-        walk(PLAYED[name], seed, taken)
+        with staged(PLAYED[name], seed) as stage:
+            walk(stage, Swarm(seed, taken))
     assert taken == set().union(*map(steps_of, PLAYED[name][0]))
 
 
@@ -61,7 +77,8 @@ def test_shells_take_every_step_of_their_system(name: str, walks: int) -> None:
 def test_shells_process_what_waits_as_their_system_does(name: str, walks: int) -> None:
     behind = set[str]()
     for seed in range(walks):
-        walk_waiting(PLAYED[name], seed, behind)
+        with staged(PLAYED[name], seed) as stage:
+            interleave(stage, Swarm(seed, behind), STEPS_MAX)
     assert behind == set().union(*map(steps_of, PLAYED[name][0]))
 
 
@@ -124,7 +141,8 @@ def test_a_wrong_argument_is_found(name: str, argument: str, by: int) -> None:
 
 def _finds(made: Made, seed: int, taken: set[str]) -> bool:
     try:
-        walk(made, seed, taken)
+        with staged(made, seed) as stage:
+            walk(stage, Swarm(seed, taken))
     except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
         return True
     return False

@@ -4,9 +4,6 @@ the same step by step, and while events wait.
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
-
 import pytest
 
 from epochgate.fsm.closed import ClosedSystem
@@ -15,10 +12,10 @@ from epochgate.models.closed.batch import BatchJob
 from tests.checker.side_by_side import again
 from tests.playing.gates import Lie, the_truth
 from tests.playing.job_batch import BatchWorld
+from tests.playing.job_holding import HoldingStage
 from tests.playing.job_lies import arguments_of, lying
-from tests.playing.job_waiting import WaitingStage, interleave
 from tests.playing.stage import GatedStage
-from tests.playing.swarm import kind
+from tests.playing.swarm import Swarm, interleave, walk
 
 STEPS_MAX = 60
 WALKS, DEEP_WALKS = 20, 1000
@@ -40,17 +37,10 @@ def copied(system: ClosedSystem) -> BatchJob:
     return copy
 
 
-def walk(system: BatchJob, seed: int, taken: set[str], lie: Lie = the_truth) -> None:
-    """Take random steps, each kind as often as this walk likes it."""
-    draw, copy = random.Random(seed), copied(system)
-    liked = defaultdict[str, float](lambda: draw.choice((1, 0.1, 0.01)))
-    stage = GatedStage(copy, BatchWorld(copy, lie, seed))
-    for _ in range(STEPS_MAX):
-        if not (possible := stage.possible()):
-            return
-        step = draw.choices(possible, [liked[kind(step)] for step in possible])[0]
-        taken.add(kind(step))
-        stage.take(step)
+def walked(system: BatchJob, seed: int, taken: set[str], lie: Lie = the_truth) -> None:
+    """Take random steps, each of which ends before the next one begins."""
+    copy = copied(system)
+    walk(GatedStage(copy, BatchWorld(copy, lie, seed)), Swarm(seed, taken), STEPS_MAX)
 
 
 @pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=DEEP)])
@@ -58,7 +48,7 @@ def test_the_runtime_takes_snapshots_step_by_step_as_the_closed_system_does(walk
     taken = set[str]()
     for system in SYSTEMS:
         for seed in range(walks):
-            walk(system, seed, taken)
+            walked(system, seed, taken)
     assert taken == STEPS
 
 
@@ -68,8 +58,8 @@ def test_the_runtime_takes_snapshots_of_what_waits_as_the_closed_system_does(wal
     for system in SYSTEMS:
         for seed in range(walks):
             copy = copied(system)
-            stage = WaitingStage(copy, BatchWorld(copy, seed=seed), ALONE)
-            interleave(stage, seed, STEPS_MAX, behind)
+            stage = HoldingStage(copy, BatchWorld(copy, seed=seed), ALONE)
+            interleave(stage, Swarm(seed, behind, stage.steps), STEPS_MAX)
     assert behind == STEPS - ALONE.keys()
 
 
@@ -82,7 +72,7 @@ def test_a_wrong_argument_is_found(argument: str, by: int) -> None:
 
 def _finds(system: BatchJob, seed: int, lie: Lie) -> bool:
     try:
-        walk(system, seed, set(), lie)
+        walked(system, seed, set(), lie)
     except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
         return True
     return False

@@ -4,21 +4,19 @@ and work after commits that fail, hang, answer late and lose answers, does the s
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from epochgate.fsm.checker.schedule import MachineStage
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.job import Job
-from tests.checker.side_by_side import again, drawn
+from tests.checker.side_by_side import again
 from tests.playing.gates import Lie, the_truth
 from tests.playing.job_commits_stage import REFUSED, CommitsWorld
+from tests.playing.job_holding import HoldingStage
 from tests.playing.job_lies import arguments_of, lying
-from tests.playing.job_waiting import WaitingStage, interleave
 from tests.playing.stage import GatedStage
-from tests.playing.swarm import kind
+from tests.playing.swarm import Swarm, interleave, walk
 
 STEPS_MAX = 120
 WALKS, DEEP_WALKS = 12, 400
@@ -52,17 +50,10 @@ def stage_of(system: ClosedSystem, lie: Lie = the_truth) -> tuple[GatedStage, Co
 
 
 def walked(system: ClosedSystem, seed: int, taken: set[str], lie: Lie = the_truth) -> None:
-    """Take random steps, and first those of a kind that was not taken yet."""
-    draw = random.Random(seed)
+    """Take random steps, each of which ends before the next one begins."""
     stage, world = stage_of(system, lie)
     try:
-        for _ in range(STEPS_MAX):
-            if not (possible := stage.possible()):
-                break
-            new = [step for step in possible if kind(step) not in taken]
-            step = draw.choice(new) if new else drawn(draw, stage.steps, possible)
-            taken.add(kind(step))
-            stage.take(step)
+        walk(stage, Swarm(seed, taken, stage.steps), STEPS_MAX)
     finally:
         world.close()
 
@@ -91,7 +82,8 @@ def interleaved(system: ClosedSystem, seed: int, behind: set[str], lie: Lie = th
     copy = again(system)
     world = CommitsWorld(copy, lie)
     try:
-        interleave(WaitingStage(copy, world, ALONE, CommitMachines(copy)), seed, STEPS_MAX, behind)
+        stage = HoldingStage(copy, world, ALONE, CommitMachines(copy))
+        interleave(stage, Swarm(seed, behind, stage.steps), STEPS_MAX)
     finally:
         world.close()
 

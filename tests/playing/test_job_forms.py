@@ -4,25 +4,20 @@ refused: step by step, and while events wait.
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
-
 import pytest
 
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.resuming import ResumingJob
-from epochgate.runtime.testing.playing import NOT_BEHIND_ANY, InterleavedStage, ProductionStage
-from tests.checker.side_by_side import again, drawn
+from epochgate.runtime.testing.playing import NOT_BEHIND_ANY, ProductionStage
+from tests.checker.side_by_side import again
 from tests.checker.test_interleaving import PatientEnding, PatientResuming, stage_of
 from tests.playing.job_heard import HeardStage
-from tests.playing.swarm import kind
+from tests.playing.swarm import interleave, swarm_of, walk
 
 STEPS_MAX = 120
 WALKS, DEEP_WALKS = 8, 400
 DEEP = (pytest.mark.deep, pytest.mark.timeout(600))
-EAGERNESS = 0.5
-"""How often the oldest event is processed, if a step could begin instead."""
 FORMS: dict[str, tuple[ClosedSystem, ...]] = {
     "pressed": (
         PressedJob(F=2),
@@ -48,74 +43,32 @@ OWN: dict[str, set[str]] = {
 """The kinds of steps that no other form has; walks take them as soon as they are possible."""
 
 
-class Swarm:
-    """Draws steps: in every other walk mostly fair ones, in the others each kind as often as the
-    walk likes it; and first of all those of `wanted`, which are wanted no more then.
-    """
-
-    def __init__(self, seed: int, steps: dict[str, bool], wanted: set[str]) -> None:
-        self.draw, self._steps, self._wanted = random.Random(seed), steps, wanted
-        self._is_usual = seed % 2 == 0
-        self._liked = defaultdict[str, float](lambda: self.draw.choice((1, 0.1, 0.01)))
-
-    def wanted(self, possible: list[str]) -> list[str]:
-        """Those of the possible steps that are wanted."""
-        return [step for step in possible if kind(step) in self._wanted]
-
-    def step(self, possible: list[str]) -> str:
-        """Draw one of them."""
-        if wanted := self.wanted(possible):
-            step = self.draw.choice(wanted)
-            self._wanted.discard(kind(step))
-            return step
-        if self._is_usual:
-            return drawn(self.draw, self._steps, possible)
-        return self.draw.choices(possible, [self._liked[kind(step)] for step in possible])[0]
-
-
-def walk(stage: ProductionStage, seed: int, wanted: set[str]) -> None:
-    """Take random steps, each of which ends before the next one begins."""
-    swarm = Swarm(seed, stage.steps, wanted)
-    for _ in range(STEPS_MAX):
-        if not (possible := stage.possible()):
-            return
-        stage.take(swarm.step(possible))
-
-
-def interleave(stage: InterleavedStage, seed: int, wanted: set[str]) -> None:
-    """Begin random steps while the events of earlier ones wait, and those that are wanted then."""
-    swarm = Swarm(seed, stage.steps, wanted)
-    for _ in range(STEPS_MAX):
-        possible = stage.possible()
-        found = swarm.wanted(possible)
-        if stage.is_settled:
-            possible = [step for step in possible if step not in found] or possible
-        if not stage.is_settled and not found and swarm.draw.random() < EAGERNESS:
-            stage.process()
-        elif possible:
-            stage.begin(swarm.step(possible))
-        elif stage.is_settled:
-            return
+def steps_of(form: str) -> set[str]:
+    return {f"{step.machine}.{step.trigger}" for step in FORMS[form][0].STEPS}
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=DEEP)])
 def test_the_runtime_does_step_by_step_as_the_form_of_the_job(form: str, walks: int) -> None:
-    wanted = set(OWN[form])
+    every = steps_of(form)
+    taken = every - OWN[form]
     for seed in range(walks):
         for system in FORMS[form]:
-            walk(HeardStage(again(system)), seed, wanted)
-    assert not wanted
+            stage = HeardStage(again(system))
+            walk(stage, swarm_of(stage, seed, taken), STEPS_MAX)
+    assert taken == every
 
 
 @pytest.mark.parametrize("form", PATIENT)
 @pytest.mark.parametrize("walks", [WALKS, pytest.param(DEEP_WALKS, marks=DEEP)])
 def test_the_runtime_does_what_waits_as_the_form_of_the_job(form: str, walks: int) -> None:
-    wanted = OWN[form] - NOT_BEHIND_ANY.keys()
+    every = steps_of(form)
+    behind = every - OWN[form] | NOT_BEHIND_ANY.keys()
     for seed in range(walks):
         for system in PATIENT[form]:
-            interleave(stage_of(system), seed, wanted)
-    assert not wanted
+            stage = stage_of(system)
+            interleave(stage, swarm_of(stage, seed, behind), STEPS_MAX)
+    assert behind >= every
 
 
 def test_a_sender_that_is_refused_waits_for_room_in_the_model_and_in_the_runtime() -> None:
@@ -142,7 +95,7 @@ def test_a_process_that_comes_after_its_attempt_has_finished_says_so_and_leaves(
     stage.take("process[0].hear")
     stage.begin("restarter.back_off")
     stage.begin("process[0].come_back")
-    while not stage.is_settled:
+    while stage.waiting:
         stage.process()
     stage.take("process[0].hear")
     stage.take("process[0].hear")

@@ -6,7 +6,6 @@ answered next, and how. After each step machines, back ends and what is possible
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -37,7 +36,7 @@ from tests.playing.residing import Residing
 from tests.playing.setting import Settings
 from tests.playing.stage import GatedStage
 from tests.playing.streaming import Batches
-from tests.playing.swarm import SEEN_MAX, Swarm
+from tests.playing.swarm import Swarm, walk
 from tests.playing.updating import Updates
 
 WALKS, DEEP_WALKS = 200, 2000
@@ -124,17 +123,15 @@ UNFOUND: dict[str, str] = {
 """Wrong arguments that no walk finds, and why that may be."""
 
 
-def walk(made: Made, seed: int, taken: set[str], beginning: tuple[str, ...] = ()) -> None:
-    """Take random steps, behind those of `beginning`, until a state is there again."""
+def walk_on(made: Made, seed: int, taken: set[str], beginning: tuple[str, ...] = ()) -> None:
+    """Take random steps behind those of `beginning`."""
     system = again(made[0][seed % len(made[0])])
-    world, swarm = made[1](system), Swarm(seed, taken)
-    stage, seen = GatedStage(system, world), Counter[tuple[int, ...]]()
+    world = made[1](system)
+    stage = GatedStage(system, world)
     try:
         for step in beginning:
             stage.take(step)
-        while seen[stage.machines.words()] < SEEN_MAX and (possible := stage.possible()):
-            seen[stage.machines.words()] += 1
-            stage.take(swarm.draw(possible))
+        walk(stage, Swarm(seed, taken))
     finally:
         world.close()
 
@@ -158,7 +155,7 @@ def walk_all(name: str, made: Made, walks: int) -> set[str]:
     for schedule in SCHEDULES.get(name, ()):
         play(made, schedule)
     for seed in range(walks):
-        walk(made, seed, taken, BEGINNINGS.get(name, ()) if seed % 2 else ())
+        walk_on(made, seed, taken, BEGINNINGS.get(name, ()) if seed % 2 else ())
     return taken
 
 

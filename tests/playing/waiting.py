@@ -7,8 +7,7 @@ it is taken in its turn, or left out on both sides where it is not possible any 
 
 from __future__ import annotations
 
-import random
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -19,16 +18,8 @@ from epochgate.fsm.checker.schedule import ClaimBroken, told
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.run_to_completion import Call
 from epochgate.runtime.testing.playing import Diverged
-from tests.checker.side_by_side import again
 from tests.playing.stage import GatedStage
-from tests.playing.swarm import SEEN_MAX, Swarm, kind
-
-STEPS_MAX = 150
-EAGERNESS = 0.4
-"""How often what waits is processed, if a step could begin instead."""
-
-Made = tuple[tuple[Any, ...], Callable[..., Any]]
-"""Closed systems, and what makes the world of the shells of their machines."""
+from tests.playing.swarm import kind
 
 
 class QueuedWorld:
@@ -150,41 +141,3 @@ class WaitingStage(GatedStage):
     def _compare(self, what: str) -> None:
         for different in self.differences():
             raise Diverged(f"after {what}: {different}")
-
-
-def walk(made: Made, seed: int, taken: set[str]) -> None:
-    """Take random steps until a state is there for the third time."""
-    stage, swarm, seen = _staged(made, seed, taken)
-    try:
-        while seen[stage.machines.words()] < SEEN_MAX and (possible := stage.possible()):
-            seen[stage.machines.words()] += 1
-            stage.take(swarm.draw(possible))
-    finally:
-        stage.world.close()
-
-
-def walk_waiting(made: Made, seed: int, behind: set[str]) -> None:
-    """Begin random steps while events wait; `behind` has the kinds that began so."""
-    stage, swarm, _ = _staged(made, seed, behind)
-    draw = random.Random(seed)
-    try:
-        for _ in range(STEPS_MAX):
-            possible = stage.possible()
-            if stage.waiting and (not possible or draw.random() < EAGERNESS):
-                stage.process()
-            elif possible:
-                swarm.counts = bool(stage.waiting)
-                stage.begin(swarm.draw(possible))
-            else:
-                break
-        while stage.waiting:
-            stage.process()
-    finally:
-        stage.world.close()
-
-
-def _staged(
-    made: Made, seed: int, taken: set[str]
-) -> tuple[WaitingStage, Swarm, Counter[tuple[int, ...]]]:
-    system = again(made[0][seed % len(made[0])])
-    return WaitingStage(system, made[1](system)), Swarm(seed, taken), Counter()

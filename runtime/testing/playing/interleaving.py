@@ -57,12 +57,14 @@ FIRST = ("person.cancel",)
 """Steps of which the events wait in front of all others."""
 NOT_BEHIND = {
     "process.tell": ("process.lose_event",),
+    "sender.send": ("stale.arrive",),
     **dict.fromkeys(REQUESTS, REQUESTS),
     **dict.fromkeys(FAILURES, FAILURES),
 }
 """Steps that do not begin while one of these waits. In the closed job the driver knows that an
-event is lost before the process can miss it, and the checkpoints that are wanted are counted by
-those that have begun. Nor is there a fence around a coordinator that is about to be made again or
+event is lost before the process can miss it, a send of an attempt that is gone counts in the window
+of the gateway of the time until it is turned away, and the checkpoints that are wanted are counted
+by those that have begun. Nor is there a fence around a coordinator that is about to be made again or
 taken back: the runtime drops what such a one has said. So none fails while the job restarts and
 events wait.
 """
@@ -132,13 +134,8 @@ class InterleavedStage(ProductionStage):
         super().__init__(system)
         self._closed, self._model = system, QueuedModel(system)
         self._instances = dict(zip(self._actions, system.step_instances(), strict=True))
-        self._waiting: deque[tuple[str, int, int]] = deque()
+        self.waiting: deque[tuple[str, int, int]] = deque()
         """What has happened and is not processed: its name, its events there and here."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether no event waits."""
-        return not self._waiting
 
     def possible(self) -> list[str]:
         """The steps that may begin now; raises Diverged if no event waits and they differ.
@@ -146,14 +143,14 @@ class InterleavedStage(ProductionStage):
         While events wait, a timer that has fired is gone here and can elapse again there: then what
         both have something for is possible.
         """
-        if self.is_settled:
+        if not self.waiting:
             return super().possible()
         found = self.really_possible()
         return [s for s in self.machines.possible() if s in found and self._may_wait(s)]
 
     def _may_wait(self, step: str) -> bool:
         key, index = self._actions[step]
-        waiting = {self._actions[name][0] for name, *_ in self._waiting if name in self._actions}
+        waiting = {self._actions[name][0] for name, *_ in self.waiting if name in self._actions}
         if key in NOT_BEHIND_ANY or waiting.intersection(NOT_BEHIND.get(key, ())):
             return False
         # One of the events that wait may take the coordinator back, and with it what it has said.
@@ -164,7 +161,7 @@ class InterleavedStage(ProductionStage):
     def take(self, step: str) -> None:
         """Begin a step, and process all that waits."""
         self.begin(step)
-        while not self.is_settled:
+        while self.waiting:
             self.process()
 
     def begin(self, step: str) -> None:
@@ -180,14 +177,14 @@ class InterleavedStage(ProductionStage):
         queue = self.job.master.queue
         self._look(step, step, there, queue.waiting - before)
         if key in FIRST and (there or queue.waiting > before):
-            self._waiting.rotate(1)
+            self.waiting.rotate(1)
 
     def process(self) -> str:
         """Process the oldest of what waits, here and there; returns its name.
 
         Raises ClaimBroken for what the runtime shows or a machine refuses, and Diverged.
         """
-        step, there, here = self._waiting.popleft()
+        step, there, here = self.waiting.popleft()
         queue = self.job.master.queue
         before = queue.waiting - here
         try:
@@ -209,10 +206,10 @@ class InterleavedStage(ProductionStage):
     def _look(self, step: str, follows: str, there: int, here: int) -> None:
         """Compare both sides, and remember what waits because of a step."""
         if there or here:
-            self._waiting.append((follows, there, here))
+            self.waiting.append((follows, there, here))
         if different := self.differences():
             raise Diverged(f"after {step}: {different[0]}")
-        if self.is_settled:
+        if not self.waiting:
             self._expect_claims(step)
 
     def _expect_claims(self, step: str) -> None:

@@ -1,25 +1,20 @@
-"""The stage on which steps begin while the events of earlier ones wait in the queue of the job, and
-of the model.
+"""The stage on which the events of steps are held in the queue of the job, and of the model, until
+all are processed at once.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection
 from typing import Any
 
 from epochgate.fsm.checker.schedule import MachineStage
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.runtime.testing.playing import Diverged
-from tests.checker.side_by_side import drawn
 from tests.playing.stage import GatedStage
 from tests.playing.swarm import kind
 
-EAGERNESS = 0.5
-"""How often what waits is processed, if a step could begin instead."""
 
-
-class WaitingStage(GatedStage):
+class HoldingStage(GatedStage):
     """Begins steps whose events wait until `process`; those in `alone` begin while none waits, and
     are processed at once. The world holds its queue while it `is_waiting`, and lets it run in
     `settle`.
@@ -72,23 +67,3 @@ class WaitingStage(GatedStage):
             raise Diverged(f"after {', '.join(self.waiting)}: {different}")
         self.machines.expect_claims()
         self.waiting.clear()
-
-
-def interleave(stage: WaitingStage, seed: int, steps_max: int, behind: set[str]) -> None:
-    """Begin random steps while the events of earlier ones wait, and first those of a kind that did
-    not begin so yet.
-    """
-    draw = random.Random(seed)
-    for _ in range(steps_max):
-        possible = stage.possible()
-        new = [step for step in possible if kind(step) not in behind]
-        if stage.waiting and (not possible or (not new and draw.random() < EAGERNESS)):
-            stage.process()
-        elif possible:
-            is_new = bool(new and stage.waiting)
-            step = draw.choice(new) if is_new else drawn(draw, stage.steps, possible)
-            if stage.waiting:
-                behind.add(kind(step))
-            stage.begin(step)
-        else:
-            break
