@@ -60,8 +60,8 @@ def swarm_of(stage: Any, seed: int, taken: set[str]) -> Swarm:
 
 
 def walk(stage: Any, swarm: Swarm, steps_max: int | None = None) -> None:
-    """Take random steps, each of which ends before the next one begins: so many, or until a state
-    is there for the third time.
+    """Take random steps, each of which ends before the next one begins, until a state is there for
+    the third time; with `steps_max` as many steps as that.
     """
     seen = Counter[tuple[int, ...]]()
     for _ in itertools.count() if steps_max is None else range(steps_max):
