@@ -62,11 +62,11 @@ NOT_BEHIND = {
     **dict.fromkeys(FAILURES, FAILURES),
 }
 """Steps that do not begin while one of these waits. In the closed job the driver knows that an
-event is lost before the process can miss it, a send of an attempt that is gone counts in the window
-of the gateway of the time until it is turned away, and the checkpoints that are wanted are counted
-by those that have begun. Nor is there a fence around a coordinator that is about to be made again or
-taken back: the runtime drops what such a one has said. So none fails while the job restarts and
-events wait.
+event is lost before the process can miss it, a send of an attempt that is gone counts in the
+window of the gateway until it is turned away, and the checkpoints that are wanted are counted by
+those that have begun. The closed job has no fence around a coordinator that is about to be
+recreated or reset, since the runtime drops what such a coordinator has said; therefore no
+coordinator fails while the job restarts and events wait.
 """
 
 
