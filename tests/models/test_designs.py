@@ -59,7 +59,7 @@ SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     CompactingJob(K=2): Size(99550, 253119),
     PipelineTasks: Size(233103, 845199),
     ChangedSetting: Size(9586, 21704),
-    FloodedTask(said=1): Size(968842, 3505722),
+    FloodedTask(said=1): Size(1149111, 4310093),
     PlacedTask(hosts=2): Size(672346, 4089954),
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(158565, 517004),

@@ -32,7 +32,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "hanging_work_as_checked": (HangingWork(), 1_132_399, 5_333_992),
     "commits_in_doubt_as_checked": (CommitsInDoubt(), 216_537, 814_264),
     "compacting_as_checked": (CompactingJob(), 574_367, 1_476_591),
-    "flooding_as_checked": (FloodedTask(), 2_445_357, 9_004_067),
+    "flooding_as_checked": (FloodedTask(), 2_897_258, 11_055_559),
     "placing_as_checked": (PlacedTask(), 6_948_414, 48_146_683),
     "steering_as_checked": (SteeredQuery(), 2_103_194, 7_305_737),
     "choosing_as_checked": (ChosenQuery(), 2_208_866, 6_097_506),

@@ -65,7 +65,13 @@ PLAYED: dict[str, Made] = {
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
     "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
     "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
-    "flooding": ((FloodedTask(), FloodedTask(events=3, large=2, said=3, F=2, K=2)), Flooding),
+    "flooding": (
+        (
+            *(FloodedTask(), FloodedTask(events=3, large=2, said=3, F=2, K=2)),
+            FloodedTask(events=5, large=3, unconfirmed_bytes_max=4),
+        ),
+        Flooding,
+    ),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
