@@ -84,6 +84,12 @@ SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
             *["client[0].answer"] * 2,
         ),
     ),
+    "placing": (
+        (
+            *("scheduler.offer", "cluster[1].vanish", "scheduler.notice"),
+            *("scheduler.offer", "scheduler.look", "cluster[1].doubt"),
+        ),
+    ),
     "pipelining": (
         (
             *("job.run_operator", *_HELD, "job.ask", "program[0].barrier", "program[1].barrier"),
@@ -91,8 +97,9 @@ SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
 }
-"""What hardly a walk comes to, for the first of the systems: a lost update is missed; batches that
-two subtasks have mapped wait in one.
+"""What hardly a walk comes to, for the first of the systems: a lost update is missed; a task has
+failed on an executor of which Spark tells no more; batches that two subtasks have mapped wait in
+one.
 """
 
 BEGINNINGS: dict[str, tuple[str, ...]] = {"placing": ("scheduler.offer", "scheduler.connect")}
