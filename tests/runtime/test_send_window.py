@@ -201,7 +201,7 @@ def test_who_waits_is_told_when_half_of_the_bound_is_free_and_the_largest_refuse
     window = gateway_of(4000)
     sent = [window.send_event(of(1000)) for _ in range(4)]
     for refused in (500, size, 600):
-        with pytest.raises(GatewayFull):
+        with pytest.raises(GatewayFull, match=f"the event of {refused} bytes"):
             window.send_event(of(refused))
     room = window.when_room()
     unconfirmed = 4000
