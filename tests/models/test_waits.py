@@ -99,7 +99,7 @@ def test_a_shell_without_a_queue_asks_with_a_limit(machine: str, message: str) -
         assert "self._calls.call" in calls_of(room, message)
 
 
-OUTSIDE = ("_entries", "_versions", "_numbered", "_place", "_side", "_enumerator", "_chooser")
+OUTSIDE = ("_entries", "_versions", "_place", "_side", "_enumerator", "_chooser")
 """What a room holds of the outside: stores, targets, and objects of the user's."""
 DIRECT = {
     ("Planning._states", "self._entries.numbers"): "its caller is within a call with a limit",
