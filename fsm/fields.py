@@ -10,7 +10,7 @@ system and the value is packed into as few bits as the bound needs. What a machi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, TypeVar, cast
@@ -44,9 +44,9 @@ class Fifo(deque[T]):
         self.extend(other)
         other.clear()
 
-    def take_all(self) -> Iterator[T]:
+    def take_all(self) -> Iterable[T]:
         """Pop every item that is there now, oldest first."""
-        return map(deque.popleft, repeat(self, len(self)))
+        return map(deque.popleft, repeat(self, len(self))) if self else ()
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,8 @@ class Checkpoints:
         latest, subtask = self._restored(checkpoint), self._master.subtask_of[subtask]
         if latest is None or subtask not in latest.subtasks:
             return None
-        return rejoined(latest.subtasks[subtask], latest.versions.get(subtask, {}))
+        states, versions = latest.subtasks[subtask], latest.versions.get(subtask)
+        return rejoined(states, versions) if versions else dict(states)
 
     def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:
         if checkpoint == 0:
