@@ -173,6 +173,7 @@ ELSEWHERE: Final = {
     "SinkWriter.handle_event": "operator.handle_event",
     "Source.files_of": "provider.files_of",
     "Source.redistribute_reader_states": "provider.redistribute",
+    "Source.state_version": "op.checkpoint",
     "Source.upgrade_state": "op.reset_to_checkpoint",
     "SplitEnumerator.handle_attempt_source_event": "op.handle_event_from_operator",
     "SplitEnumerator.handle_coordinator_event": "posted",

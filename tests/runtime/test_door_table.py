@@ -48,7 +48,8 @@ def public() -> dict[Any, str]:
 
 def members_of(user_code: type) -> Iterator[str]:
     for name, member in vars(user_code).items():
-        if not name.startswith("_") and (callable(member) or isinstance(member, property)):
+        # An int, such as the version of a state, may be a property of the user's class.
+        if not name.startswith("_") and (callable(member) or isinstance(member, property | int)):
             yield name
 
 

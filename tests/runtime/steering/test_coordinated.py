@@ -285,7 +285,7 @@ def test_a_state_is_not_lost_where_its_coordinator_is_missing(tmp_path: Path) ->
 
 def test_a_state_of_an_older_version_is_upgraded_and_of_a_newer_one_refused(tmp_path: Path) -> None:
     entries, newer = entries_in(tmp_path), Provider()
-    newer.version = 3
+    newer.state_version = 3
     chosen(entries, 0)
     assert coordinated(entries, newer).decide(1).value["limit"] == 900 - 1 - 200 - 1
     with pytest.raises(ChoiceFailed, match="is of version 3, and this code reads version 1"):
