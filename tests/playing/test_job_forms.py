@@ -103,6 +103,18 @@ def test_a_sender_that_is_refused_waits_for_room_in_the_model_and_in_the_runtime
     assert send in stage.possible()
 
 
+def test_a_job_that_has_ended_hears_nothing_of_the_save_for_which_it_waited() -> None:
+    stage = ProductionStage(PressedJob())
+    for step in (
+        *("requester.want", "launch.launch", "process[0].arrive", *["process[0].hear"] * 2),
+        *("user[0].take_snapshot", "process[0].tell", "process[0].hear", "user[0].fail_for_good"),
+        *("process[0].hear", "restarter.expire_end"),
+    ):
+        assert step in stage.possible(), step
+        stage.take(step)
+    assert "store.finish_save" not in stage.possible()
+
+
 def test_a_process_that_comes_after_its_attempt_has_finished_says_so_and_leaves() -> None:
     """Another one came back for the attempt while the restart that asked for this one waited."""
     stage = stage_of(PatientEnding(F=1))

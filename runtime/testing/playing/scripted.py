@@ -323,8 +323,10 @@ class ScriptedJob:
 
     def is_under_way(self, lane: str) -> bool:
         """Whether a save (`store`), a commit (`commit`) or work after one (`after-commit`) waits to
-        be run, or is put off.
+        be run, or is put off. A job that has ended takes no answer of a save.
         """
+        if lane == "store" and self.master.is_over:
+            return False
         return lane in self.simulated.blocking.lanes() or bool(self._put_off(lane))
 
     def _put_off(self, lane: str) -> list[Timer]:
