@@ -73,7 +73,8 @@ class SubtaskGateway(Protocol):
 
     def when_room(self) -> SendFuture:
         """Return a future that is done when at most half of `unconfirmed_bytes_max` waits for the
-        attempt. Any thread; the future's callbacks run on the queue's thread.
+        attempt and the largest event that was refused would be sent. Any thread; the future's
+        callbacks run on the queue's thread, and may send what was refused again.
         """
         ...
 

@@ -115,6 +115,16 @@ def test_what_looks_at_a_door_is_there(door: str) -> None:
     assert re.search(rf"^ *def {re.escape(test)}\(", source, re.MULTILINE), where
 
 
+def test_where_exception_alone_is_caught_no_user_code_is_called() -> None:
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in ("runtime", "spark")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"except Exception\b", path.read_text(encoding="utf-8"))
+    }
+    assert {path for path in found if not path.startswith("runtime/testing/")} == set(doors.NARROW)
+
+
 def test_each_tuple_of_doors_is_gone_through_by_a_test() -> None:
     tuples = {name for name, value in vars(doors).items() if set(doors.ROWS) & set(listed(value))}
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
