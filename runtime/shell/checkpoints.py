@@ -86,16 +86,16 @@ class Barriers:
 
     def __init__(self, master: JobMaster, part: Callable[[int], Parts]) -> None:
         self._queue, self._places, self._part = master.queue, master.places, part
-        providers = master.configuration.providers
-        self._providers = [(one.operator_id, one.state_version) for one in providers]
+        self._operators = master.configuration.operator_ids
+        self._versions = master.coordinators.versions
         master.job.bind("snapshot", "results", self)
         master.job.bind("checkpoint", "tasks", self)
 
     def keep(self, number: int, checkpoint: int, state: bytes | None) -> None:
-        parts, (operator_id, version) = self._part(checkpoint), self._providers[number]
+        parts, operator_id = self._part(checkpoint), self._operators[number]
         parts.coordinators[operator_id] = state
-        if version != FIRST:
-            parts.coordinator_versions[operator_id] = version
+        if self._versions[number] != FIRST:
+            parts.coordinator_versions[operator_id] = self._versions[number]
 
     def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
         parts = self._part(checkpoint)

@@ -79,7 +79,7 @@ class Coordinators:
         self._contexts: list[QuiescableContext] = []
         self._coordinators: dict[int, OperatorCoordinator] = {}
         """By number; one that could not be made again is missing."""
-        self._versions = [one.state_version for one in master.configuration.providers]
+        self.versions = [one.state_version for one in master.configuration.providers]
         for number, provider in enumerate(master.configuration.providers):
             self._contexts.append(self._context(number))
             self._coordinators[number] = provider.create(self._contexts[number])
@@ -238,7 +238,7 @@ class Coordinators:
         return upgraded(
             f"the state of coordinator {name!r} in checkpoint {checkpoint}",
             checkpoints.coordinator_version(name, checkpoint),
-            self._versions[number],
+            self.versions[number],
             state,
             provider.upgrade_state,
         )

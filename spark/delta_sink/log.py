@@ -19,9 +19,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, TableUnusable
+from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.tables.errors import TableUnusable
 
 HISTORY_LOOKED_AT = 100
 """Entries among which a write whose answer was lost is looked for."""
@@ -42,7 +43,7 @@ class DeltaLog:
         """
         if escape := _ESCAPE.search(os.path.abspath(path)):
             raise TableUnusable(
-                path,
+                f"the Delta table {path!r}",
                 f"the Delta library reads {escape[0]!r} in a path as {unquote(escape[0])!r}, and "
                 "so do those who read the table with it, who would not find it",
                 "Give a directory without '%' before two hexadecimal digits in its path.",

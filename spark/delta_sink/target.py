@@ -24,15 +24,7 @@ import pyarrow as pa
 from epochgate.errors import UsageError
 from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileLock, FileSystem, LocalFileSystem
-from epochgate.spark.delta_sink.errors import (
-    LogFailed,
-    LogOvertaken,
-    SchemaImpossible,
-    TableAhead,
-    TableBehind,
-    TableTakenOver,
-    TableUnusable,
-)
+from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.checked_json import checked, read_checked
@@ -48,6 +40,7 @@ from epochgate.spark.parquet_sink.errors import (
     TargetNotEmpty,
     translating,
 )
+from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, WORKING, StagedFiles
 
 CLAIMS_MAX = 5
@@ -58,6 +51,9 @@ _GO = (
     "is committed, and files that earlier runs have staged then stay until you remove them."
 )
 _FORGETS = "delta.setTransactionRetentionDuration"
+_RESTORED = (
+    "Restore the table to which it has committed (with its working directory, which lies beside it)"
+)
 NEW_TABLE = {"delta.logRetentionDuration": "interval 1 days"}
 """Properties of a table that a job creates. The library lists all entries of the log for each
 commit, and by default entries are kept for thirty days.
@@ -83,6 +79,7 @@ class DeltaTarget:
                 "mounted file systems"
             )
         self.path = os.path.abspath(path)
+        self._shown = f"the Delta table {self.path!r}"
         self._job_id, self._run_id = job_id, run_id
         self._files: FileSystem = LocalFileSystem.of_table(path) if files is None else files
         self._log = log(self.path)
@@ -150,7 +147,7 @@ class DeltaTarget:
             self._require_usable()
             last, _ = self._held()
             if last is not None and last > (restored_checkpoint or 0):
-                raise TableAhead(self.path, last, restored_checkpoint)
+                raise TableAhead(self._shown, last, restored_checkpoint, "a new table.")
         elif self._files.exists(self.path):
             foreign = [name for name in self._files.list_directory(self.path) if name != WORKING]
             if foreign:
@@ -273,7 +270,7 @@ class DeltaTarget:
         for _ in range(CLAIMS_MAX):
             last, lost = self._held()
             if last is not None and last > (restored_checkpoint or 0):
-                raise TableAhead(self.path, last, restored_checkpoint)
+                raise TableAhead(self._shown, last, restored_checkpoint, "a new table.")
             numbers = {}
             if any(number > (restored_checkpoint or 0) for number in lost):
                 # The job commits these numbers once more, with the same rows or others.
@@ -288,7 +285,7 @@ class DeltaTarget:
             self._driver = driver
             self._write_known(table=self._log.metadata().id)
             return
-        raise TableTakenOver(self.path, self._run_id)
+        raise TableTakenOver(self._shown, self._run_id)
 
     def _require_driver(self) -> None:
         """TableTakenOver unless the newest snapshot names this driver as the last."""
@@ -297,12 +294,12 @@ class DeltaTarget:
             self._driver = 1
             self._write_known(table=self._log.metadata().id)
         if found is None or found != self._driver:
-            raise TableTakenOver(self.path, self._run_id)
+            raise TableTakenOver(self._shown, self._run_id)
 
     def _require_known(self) -> None:
         """Before there is a table: TableTakenOver unless this run is the last that claimed it."""
         if self._read_known().get("runs", [None])[-1] != self._run_id:
-            raise TableTakenOver(self.path, self._run_id)
+            raise TableTakenOver(self._shown, self._run_id)
 
     def _require_continued(self, restored_checkpoint: int | None, *, is_there: bool) -> None:
         if restored_checkpoint is None:
@@ -311,7 +308,7 @@ class DeltaTarget:
         is_ours = table is None or (is_there and self._log.metadata().id == table)
         has_entered = is_there and self._log.transaction(self._driver_id) is not None
         if not (self._known or has_entered) or not is_ours:
-            raise TableBehind(self.path, restored_checkpoint)
+            raise TableBehind(self._shown, restored_checkpoint, _RESTORED)
 
     def _held(self) -> tuple[int | None, list[int]]:
         return self._log.held(self._job_id, self._driver_id)
@@ -323,7 +320,7 @@ class DeltaTarget:
     def _require_held(self, start: SinkStart, *, is_there: bool) -> None:
         """BehindCheckpoint where the table lacks what was committed, as far as is not given up."""
         last, lost = self._held() if is_there else (None, [])
-        start.require_held(f"the Delta table {self.path!r}", last, lost)
+        start.require_held(self._shown, last, lost)
 
     def _require_not_set_back(self, checkpoint: int) -> None:
         """BehindCheckpoint if another writer has set the table back since the last commit."""
@@ -331,7 +328,7 @@ class DeltaTarget:
         if version > self._seen:
             _, lost = self._held()
             start = SinkStart(self._job_id, self._run_id, checkpoint, checkpoints=self._checkpoints)
-            start.require_held(f"the Delta table {self.path!r}", None, lost)
+            start.require_held(self._shown, None, lost)
         self._seen = version
 
     def _require_usable(self) -> None:
@@ -350,7 +347,7 @@ class DeltaTarget:
             found = f"it forgets its applications after a while ({_FORGETS})"
             way_on = "The job could not tell what it has committed; remove that property"
         if found:
-            raise TableUnusable(self.path, found, f"{way_on}.")
+            raise TableUnusable(self._shown, found, f"{way_on}.")
 
     def _read_known(self) -> dict[str, Any]:
         if not self._files.exists(self._known_path):

@@ -8,16 +8,13 @@ from __future__ import annotations
 from epochgate.spark.iceberg_sink.errors import (
     CatalogUnusable,
     OutcomeUnknown,
-    TableAhead,
-    TableBehind,
     TableOvertaken,
     TableRolledBack,
-    TableTakenOver,
-    TableUnusable,
 )
 from epochgate.spark.iceberg_sink.sink import IcebergCommitter, IcebergSink
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.iceberg_sink.target import IcebergTarget
+from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 
 __all__ = [
     "CatalogUnusable",

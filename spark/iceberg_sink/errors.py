@@ -6,7 +6,6 @@ Every type keeps its facts as constructor arguments, so it survives being pickle
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime import AheadOfCheckpoint
 
 
 class CatalogUnusable(UsageError):
@@ -21,40 +20,6 @@ class CatalogUnusable(UsageError):
         )
 
 
-class TableUnusable(UsageError):
-    """The table has a property that this sink cannot honour: the table, the property, a way on."""
-
-    def __str__(self) -> str:
-        table, found, way_on = self.args
-        return f"cannot write to the Iceberg table {table}: {found}. {way_on}"
-
-
-class TableAhead(AheadOfCheckpoint):
-    """The table holds checkpoints newer than the restored: the table, its last, restored."""
-
-    def __str__(self) -> str:
-        table, last, restored = self.args
-        known = "no checkpoint" if restored is None else f"checkpoint {restored}"
-        return (
-            f"the Iceberg table {table} already holds checkpoint {last} of this job, which starts "
-            f"from {known}: it would write the newer rows a second time. Give the "
-            f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or a "
-            "new table."
-        )
-
-
-class TableBehind(UsageError):
-    """The restored state belongs to a table that is gone: the table, restored checkpoint."""
-
-    def __str__(self) -> str:
-        table, restored = self.args
-        return (
-            f"this job restores checkpoint {restored}, and {table} is not the Iceberg table to "
-            "which it has committed: earlier rows would be missing. Restore that table, or "
-            "start from the beginning with a new --checkpoint-dir (checkpoint_directory in Python)."
-        )
-
-
 class TableRolledBack(UsageError):
     """The table's main branch was set back behind a commit of the job: the table, checkpoint."""
 
@@ -65,18 +30,6 @@ class TableRolledBack(UsageError):
             "committed, and its snapshot is not in the history of the branch main any more, so its "
             "rows are missing. Set main forward to a snapshot that has it, or start again as it "
             "is: the refusal of the start names the ways on."
-        )
-
-
-class TableTakenOver(EpochgateError):
-    """A later driver of the job has claimed the table: the table, this run."""
-
-    def __str__(self) -> str:
-        table, run = self.args
-        return (
-            f"run {run} may not commit to the Iceberg table {table}: a later driver of this job "
-            "has claimed it. This driver was taken for dead and replaced; stop it. Nothing was "
-            "changed."
         )
 
 

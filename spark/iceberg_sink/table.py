@@ -18,12 +18,8 @@ import pyarrow as pa
 
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.spark.extras import library
-from epochgate.spark.iceberg_sink.errors import (
-    CatalogUnusable,
-    OutcomeUnknown,
-    TableOvertaken,
-    TableUnusable,
-)
+from epochgate.spark.iceberg_sink.errors import CatalogUnusable, OutcomeUnknown, TableOvertaken
+from epochgate.spark.tables.errors import TableUnusable
 from epochgate.spark.values.formats import ICEBERG
 
 RETRIES = "commit.retry.num-retries"
@@ -92,7 +88,11 @@ class IcebergTable:
         warehouse = self._catalog.properties.get(WAREHOUSE)
         if warehouse is None:
             reason = "there is no such table, and the catalog has no `warehouse` to make it in"
-            raise TableUnusable(self.shown, reason, "Make the table, or give the catalog one.")
+            raise TableUnusable(
+                f"the Iceberg table {self.shown}",
+                reason,
+                "Make the table, or give the catalog one.",
+            )
         location = "/".join([warehouse.rstrip("/"), *namespace.split("."), last])
         schema = library("pyiceberg.schema", what="an Iceberg table", extra="iceberg").Schema()
         with self._failing():
@@ -117,7 +117,9 @@ class IcebergTable:
         path = location.removeprefix(_LOCAL)
         if "://" in path:
             reason = f"it lies at {location}, and this sink writes to mounted file systems"
-            raise TableUnusable(self.shown, reason, "Give a table in a directory.")
+            raise TableUnusable(
+                f"the Iceberg table {self.shown}", reason, "Give a table in a directory."
+            )
         return path
 
     @property

@@ -23,22 +23,16 @@ from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.spark.files.evolution import can_hold, have_common_types
 from epochgate.spark.files.layout import describe
-from epochgate.spark.iceberg_sink.errors import (
-    OutcomeUnknown,
-    TableAhead,
-    TableBehind,
-    TableOvertaken,
-    TableRolledBack,
-    TableTakenOver,
-    TableUnusable,
-)
+from epochgate.spark.iceberg_sink.errors import OutcomeUnknown, TableOvertaken, TableRolledBack
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.parquet_sink.committable import Committable, written_schema
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
+from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, StagedFiles
 
 _log = logging.getLogger(__name__)
 
+_RESTORED = "Restore the table to which it has committed"
 CLAIMS_MAX = 5
 """How often a start looks at the table again that others write to."""
 EXPIRE_EVERY = 50
@@ -74,6 +68,7 @@ class IcebergTarget:
     ) -> None:
         """Raises what `open_table` raises."""
         self._table = open_table()
+        self._shown = f"the Iceberg table {self._table.shown}"
         self._job_id, self._run_id = job_id, run_id
         self._given_files = files
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
@@ -103,21 +98,21 @@ class IcebergTarget:
         self._open(restored_checkpoint)
         ledger = self._ledger()
         if restored_checkpoint is not None and ledger.checkpoint is None:
-            raise TableBehind(self._table.shown, restored_checkpoint)
+            raise TableBehind(self._shown, restored_checkpoint, _RESTORED)
         if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
-            raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
+            raise TableAhead(self._shown, ledger.checkpoint, restored_checkpoint, "a new table.")
         self._driver, self._runs = ledger.driver, ledger.runs
         self._held = restored_checkpoint or 0
 
     def _open(self, restored_checkpoint: int | None) -> None:
         if not self._table.load():
             if restored_checkpoint is not None:
-                raise TableBehind(self._table.shown, restored_checkpoint)
+                raise TableBehind(self._shown, restored_checkpoint, _RESTORED)
             self._table.create()
             if not self._table.load():
-                raise TableTakenOver(self._table.shown, self._run_id)
+                raise TableTakenOver(self._shown, self._run_id)
         if demands := self._table.demands():
-            raise TableUnusable(self._table.shown, demands, "Give another table.")
+            raise TableUnusable(self._shown, demands, "Give another table.")
         self.directory, self._identity = self._table.directory, self._table.identity
         data, given = os.path.join(self.directory, DATA), self._given_files
         self._files = LocalFileSystem.of_table(self.directory) if given is None else given
@@ -186,10 +181,10 @@ class IcebergTarget:
 
     def _commit(self, checkpoint: int, files: list[Committable], *, replaces: bool) -> bool:
         if not self._table.load() or self._table.identity != self._identity:
-            raise TableBehind(self._table.shown, checkpoint)
+            raise TableBehind(self._shown, checkpoint, _RESTORED)
         ledger = self._ledger()
         if ledger.driver != self._driver:
-            raise TableTakenOver(self._table.shown, self._run_id)
+            raise TableTakenOver(self._shown, self._run_id)
         if (ledger.checkpoint or 0) < self._held:
             raise TableRolledBack(self._table.shown, self._held)
         if (ledger.checkpoint or 0) >= checkpoint:
@@ -231,9 +226,11 @@ class IcebergTarget:
         for _ in range(CLAIMS_MAX):
             ledger = self._ledger()
             if restored_checkpoint is not None and not ledger.driver:
-                raise TableBehind(self._table.shown, restored_checkpoint)
+                raise TableBehind(self._shown, restored_checkpoint, _RESTORED)
             if (ledger.checkpoint or 0) > (restored_checkpoint or 0):
-                raise TableAhead(self._table.shown, ledger.checkpoint, restored_checkpoint)
+                raise TableAhead(
+                    self._shown, ledger.checkpoint, restored_checkpoint, "a new table."
+                )
             self._require_held(
                 ledger, start or SinkStart(self._job_id, self._run_id, restored_checkpoint)
             )
@@ -255,7 +252,7 @@ class IcebergTarget:
                 continue
             self._driver, self._runs, self._held = driver, runs, said
             return
-        raise TableTakenOver(self._table.shown, self._run_id)
+        raise TableTakenOver(self._shown, self._run_id)
 
     def _ledger(self) -> Ledger:
         found = self._table.properties
@@ -278,7 +275,7 @@ class IcebergTarget:
         """BehindCheckpoint where the table lacks what was committed, as far as is not given up."""
         held = ledger.checkpoint or 0
         lost = range(held + 1, (ledger.said or held) + 1)
-        start.require_held(f"the Iceberg table {self._table.shown}", ledger.checkpoint, lost)
+        start.require_held(self._shown, ledger.checkpoint, lost)
 
     def _schemas(self, files: Sequence[Committable]) -> Iterator[tuple[Committable, pa.Schema]]:
         """Of the files: each schema once, with a file of it."""

@@ -1,7 +1,7 @@
 """Compares what was ingested with what there was to ingest, by DuckDB and none of our own code.
 
-Decides nothing but how the two are read: the source's CSV files or a ledger of Parquet files, the
-target's Parquet files, and both compared as multisets of rows. Needs the package duckdb.
+Decides nothing but how the two are read: the source's CSV files, the target's Parquet files, and
+both compared as multisets of rows. Needs the package duckdb.
 """
 
 from __future__ import annotations
@@ -82,34 +82,10 @@ def verify_csv(csv: str | os.PathLike[str], target: str | os.PathLike[str]) -> V
         shown = ", ".join(_shown(name, types.get(name, "VARCHAR")) for name in columns)
         database.execute(f"create table expected as select {wanted} from read")
         database.execute(f"create table found as select {shown} from written")
-        return _counted(database, names)
+        return counted(database, names)
 
 
-def verify_parquet(ledger: str | os.PathLike[str], target: str | os.PathLike[str]) -> Verdict:
-    """Compare the Parquet files in the directory `ledger` with all of those below `target`, in the
-    ledger's columns; values of any type are compared by their JSON.
-
-    Raises VerifierMissing, and what duckdb raises.
-    """
-    require_verifier()
-    import duckdb
-
-    with duckdb.connect() as database:
-        database.execute("set timezone = 'UTC'")
-        database.read_parquet(os.path.join(ledger, "*.parquet")).create_view("ledger")
-        names = ", ".join(f'"{name}"' for name in sorted(database.table("ledger").columns))
-        row = f"to_json(struct_pack({names})) as row"
-        database.execute(f"create table expected as select {row} from ledger")
-        if any(Path(target).glob("**/*.parquet")):
-            files = os.path.join(target, "**", "*.parquet")
-            database.read_parquet(files).create_view("written")
-            database.execute(f"create table found as select {row} from written")
-        else:
-            database.execute("create table found as from expected limit 0")
-        return _counted(database, "row")
-
-
-def _counted(database: DuckDBPyConnection, columns: str) -> Verdict:
+def counted(database: DuckDBPyConnection, columns: str) -> Verdict:
     """Compare the tables `expected` and `found`, which have these columns."""
     counts = database.execute(
         f"""with counted as (

@@ -9,15 +9,12 @@ from epochgate.spark.postgres_sink.errors import (
     ColumnReserved,
     DatabaseUnreachable,
     DsnUnreadable,
-    RelationAhead,
-    RelationBehind,
-    RelationTakenOver,
-    RelationUnusable,
     RowsLeftOut,
     RowsMissing,
     RowsRefused,
 )
 from epochgate.spark.postgres_sink.sink import PostgresCommitter, PostgresSink
+from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 
 __all__ = [
     "ColumnReserved",
@@ -25,11 +22,11 @@ __all__ = [
     "DsnUnreadable",
     "PostgresCommitter",
     "PostgresSink",
-    "RelationAhead",
-    "RelationBehind",
-    "RelationTakenOver",
-    "RelationUnusable",
     "RowsLeftOut",
     "RowsMissing",
     "RowsRefused",
+    "TableAhead",
+    "TableBehind",
+    "TableTakenOver",
+    "TableUnusable",
 ]

@@ -7,7 +7,7 @@ No message shows a password.
 from __future__ import annotations
 
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.runtime import AheadOfCheckpoint, CommitImpossible
+from epochgate.runtime import CommitImpossible
 
 
 class DsnUnreadable(UsageError):
@@ -43,56 +43,6 @@ class DatabaseUnreachable(UsageError):
         return (
             f"cannot connect to PostgreSQL ({self.args[0]}): {self.args[1].strip()}. Check the "
             "connection string, and that the driver and the tasks reach the server."
-        )
-
-
-class RelationUnusable(UsageError):
-    """The table cannot be a target: its name, what was found, the way on."""
-
-    def __str__(self) -> str:
-        table, found, way_on = self.args
-        return f"cannot write to the PostgreSQL table {table}: {found}. {way_on}"
-
-
-class RelationAhead(AheadOfCheckpoint):
-    """The table holds checkpoints newer than the restored: name, its last, restored."""
-
-    def __str__(self) -> str:
-        table, last, restored = self.args
-        known = "no checkpoint" if restored is None else f"checkpoint {restored}"
-        return (
-            f"the PostgreSQL table {table} already holds checkpoint {last} of this job, which "
-            f"starts from {known}: it would write the newer rows a second time. Give the "
-            f"--checkpoint-dir (checkpoint_directory in Python) that holds checkpoint {last}, or "
-            "another table. Where checkpoints were lost, a table with a column "
-            "`epochgate_checkpoint bigint`, which no other job writes, has these rows deleted, if "
-            f"it has rows that say they are of {known} or before."
-        )
-
-
-class RelationBehind(UsageError):
-    """The ledger does not know a job that goes on: name, restored checkpoint."""
-
-    def __str__(self) -> str:
-        table, restored = self.args
-        return (
-            f"this job restores checkpoint {restored}, and the ledger beside the PostgreSQL "
-            f"table {table} does not know it: earlier rows would be missing. Connect to the "
-            "previous database, or start from the beginning with a new --checkpoint-dir "
-            "(checkpoint_directory "
-            "in Python)."
-        )
-
-
-class RelationTakenOver(EpochgateError):
-    """A later driver of the job has claimed the table: name, this run."""
-
-    def __str__(self) -> str:
-        table, run = self.args
-        return (
-            f"run {run} may not commit to the PostgreSQL table {table}: a later driver of this job "
-            "has claimed it. This driver was taken for dead and replaced; stop it. Nothing was "
-            "changed."
         )
 
 

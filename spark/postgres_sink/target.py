@@ -30,16 +30,13 @@ from epochgate.spark.postgres_sink.database import (
 )
 from epochgate.spark.postgres_sink.errors import (
     DatabaseUnreachable,
-    RelationAhead,
-    RelationBehind,
-    RelationTakenOver,
-    RelationUnusable,
     RowsLeftOut,
     RowsMissing,
     RowsRefused,
 )
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART
+from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 
 _COLUMNS = """
     select attname, format_type(atttypid, atttypmod) from pg_attribute
@@ -63,6 +60,12 @@ and insert), and rules for insertions; also those of partitions.
 
 RUNS_REMEMBERED = 16
 """The newest runs whose staged parts are looked for at each start."""
+_RESTORED = "Connect to the database to which it has committed"
+_ANOTHER = (
+    "another table. Where checkpoints were lost, a table with a column `epochgate_checkpoint "
+    "bigint`, which no other job writes, has these rows deleted, if it has rows that say they are "
+    "of the restored checkpoint or before."
+)
 _NOTHING = sql.SQL("")
 Run = Callable[..., Any]
 
@@ -81,6 +84,7 @@ class PostgresTarget:
         open_connection: Connect = connect,
     ) -> None:
         self._dsn, self._relation = dsn, Relation(table)
+        self._shown = f"the PostgreSQL table {self._relation.name}"
         self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
         self.rows_visible = 0
@@ -100,7 +104,7 @@ class PostgresTarget:
         With `may_withdraw`, rows of newer checkpoints are deleted from a table that says which they
         are, and that no other job writes. `start`: says what the table has to hold.
         Makes ledger and staging table where they are missing.
-        Raises DatabaseUnreachable, RelationUnusable, RelationAhead, RelationBehind or
+        Raises DatabaseUnreachable, TableUnusable, TableAhead, TableBehind or
         BehindCheckpoint; nothing is changed then.
         """
         with self._entering() as connection:
@@ -109,11 +113,11 @@ class PostgresTarget:
             )
             last = self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
             if start is not None:
-                start.require_held(f"the PostgreSQL table {self._relation.name}", last)
+                start.require_held(self._shown, last)
 
     def prepare(self) -> None:
         """Make ledger and staging table where they are missing, for tasks that stage rows before
-        the claim. Raises DatabaseUnreachable or RelationUnusable.
+        the claim. Raises DatabaseUnreachable or TableUnusable.
         """
         with self._entering() as connection:
             self._prepare(connection)
@@ -151,8 +155,8 @@ class PostgresTarget:
         except psycopg.OperationalError as error:
             raise DatabaseUnreachable(shown(self._dsn), str(error)) from error
         except psycopg.Error as error:
-            raise RelationUnusable(
-                self._relation.name,
+            raise TableUnusable(
+                self._shown,
                 str(error).strip(),
                 "The user of the connection has to write to the table, and to make tables in its "
                 "schema: a ledger, and a staging table with the table's columns and one more, "
@@ -215,7 +219,7 @@ class PostgresTarget:
         """Move a completed checkpoint's rows into the table, all at once; false if that was done.
         With `replaces`, the rows that are there go in the same transaction.
 
-        A checkpoint without rows is recorded too. Raises RelationTakenOver, RelationBehind,
+        A checkpoint without rows is recorded too. Raises TableTakenOver, TableBehind,
         RowsMissing, RowsLeftOut or RowsRefused, and RetryLater when the connection breaks.
         """
         rows = sum(part.rows for part in parts)
@@ -264,8 +268,8 @@ class PostgresTarget:
         run("select pg_advisory_xact_lock(hashtext('epochgate'))")
         columns = self._columns(connection, self._relation.table)
         if not columns:
-            raise RelationUnusable(
-                self._relation.name,
+            raise TableUnusable(
+                self._shown,
                 "there is no such table",
                 "Make it first: its columns are those that the job writes, and others that have a "
                 "default.",
@@ -281,8 +285,8 @@ class PostgresTarget:
         if found and found != columns:
             before_change()
             if run("select 1 from {staged} limit 1").fetchone():
-                raise RelationUnusable(
-                    self._relation.name,
+                raise TableUnusable(
+                    self._shown,
                     "its columns have changed while rows were staged",
                     "Change them back, let the job end, then change them.",
                 )
@@ -317,11 +321,11 @@ class PostgresTarget:
         driver, last, rows = claimed
         if last is not None and last > (restored or 0):
             if not (may_withdraw and self._can_withdraw(run, restored)):
-                raise RelationAhead(self._relation.name, last, restored)
+                raise TableAhead(self._shown, last, restored, _ANOTHER)
             rows -= self._withdraw(run, restored)
             last = restored
         if driver == 1 and restored is not None:
-            raise RelationBehind(self._relation.name, restored)
+            raise TableBehind(self._shown, restored, _RESTORED)
         self._key["driver"], self.rows_visible = driver, rows
         return last  # type: ignore[no-any-return]  # a column of the ledger
 
@@ -354,9 +358,9 @@ class PostgresTarget:
             "select driver from {ledger} where job = %(job)s and target = %(target)s"
         ).fetchone()
         if found is None:
-            raise RelationBehind(self._relation.name, checkpoint)
+            raise TableBehind(self._shown, checkpoint, _RESTORED)
         if found[0] != self._key["driver"]:
-            raise RelationTakenOver(self._relation.name, self._key["run"])
+            raise TableTakenOver(self._shown, self._key["run"])
 
     def _statements(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
         """Groups of parts of the same columns, of at most `rows_per_statement` rows or one part."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epochgate.spark.ingest.verification import Verdict, verify_parquet
+from epochgate.spark.ingest.verification import Verdict
 from tests.soak.driver import SLOTS, Drivers, NotTaken, SoakFailed, Tally
 from tests.soak.folders import (
     Directory,
@@ -25,6 +25,7 @@ from tests.soak.folders import (
     Prefix,
     Table,
 )
+from tests.soak.verification import verify_parquet
 from tests.soak.zone import KINDS, LandingZone
 
 DRIVERS = 3

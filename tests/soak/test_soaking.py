@@ -15,10 +15,10 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
-from epochgate.spark.ingest.verification import verify_parquet
 from tests.soak.driver import Drivers, NotTaken, SoakFailed, Tally
 from tests.soak.folders import LOG, Directory, DirectoryTable, ObjectTable, Table
 from tests.soak.run import main
+from tests.soak.verification import verify_parquet
 from tests.soak.zone import KINDS, LandingZone
 
 

@@ -15,8 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from epochgate.runtime import AheadOfCheckpoint, Committables, RetryLater, Sink
-from epochgate.spark.delta_sink.errors import TableTakenOver as DeltaTakenOver
-from epochgate.spark.iceberg_sink.errors import TableTakenOver as IcebergTakenOver
 from epochgate.spark.parquet_sink.errors import (
     DiskFull,
     OutputSchemaChanged,
@@ -25,15 +23,13 @@ from epochgate.spark.parquet_sink.errors import (
     TargetTakenOver,
     TargetUnreachable,
 )
-from epochgate.spark.postgres_sink.errors import RelationTakenOver
 from epochgate.spark.streaming.errors import ColumnsDiffer, TargetOfAnotherQuery
 from epochgate.spark.streaming.notes import NoteStore
+from epochgate.spark.tables.errors import TableTakenOver
 
 _OTHERS_CAME = (
     AheadOfCheckpoint,
-    DeltaTakenOver,
-    IcebergTakenOver,
-    RelationTakenOver,
+    TableTakenOver,
     TargetLocked,
     TargetTakenOver,
 )

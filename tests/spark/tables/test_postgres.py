@@ -23,12 +23,12 @@ from epochgate.spark.postgres_sink import (
     DatabaseUnreachable,
     PostgresCommitter,
     PostgresSink,
-    RelationAhead,
-    RelationBehind,
-    RelationTakenOver,
-    RelationUnusable,
     RowsMissing,
     RowsRefused,
+    TableAhead,
+    TableBehind,
+    TableTakenOver,
+    TableUnusable,
 )
 from epochgate.spark.values.errors import ColumnNeverFits
 from tests.runtime.counting import DISTURBANCES, assert_disturbed
@@ -207,10 +207,10 @@ def test_a_driver_that_was_replaced_cannot_commit_any_more(
     committer.commit(1, {0: attempt(sink, "r1", [1])})
     late = attempt(sink, "r1", [2], number=1)
     successor = claimed(sink, "r2", 1)
-    with pytest.raises(RelationTakenOver, match="run r1 may not commit"):
+    with pytest.raises(TableTakenOver, match="run r1 may not commit"):
         committer.commit(2, {0: late})
     successor.commit(2, {0: attempt(sink, "r2", [3])})
-    with pytest.raises(RelationTakenOver):
+    with pytest.raises(TableTakenOver):
         committer.commit(3, {})
     assert rows(dsn) == [1, 3]
     successor.close()
@@ -290,15 +290,15 @@ def test_a_state_older_or_newer_than_the_ledger_is_refused(
     sink: PostgresSink, committer: PostgresCommitter, dsn: str
 ) -> None:
     committer.commit(4, {})
-    with pytest.raises(RelationAhead, match=r"checkpoint 4 .*\s?from checkpoint 3"):
+    with pytest.raises(TableAhead, match=r"checkpoint 4 .*\s?from checkpoint 3"):
         claimed(sink, "r2", 3)
-    with pytest.raises(RelationAhead):
+    with pytest.raises(TableAhead):
         claimed(sink, "r2")
     committer.commit(5, {})
     query(dsn, "delete from epochgate_ledger")
-    with pytest.raises(RelationBehind):
+    with pytest.raises(TableBehind):
         claimed(sink, "r2", 5)
-    with pytest.raises(RelationBehind):
+    with pytest.raises(TableBehind):
         committer.commit(6, {})
 
 
@@ -306,7 +306,7 @@ def test_rows_of_lost_checkpoints_are_deleted_where_the_table_says_which_they_ar
     sink: PostgresSink, committer: PostgresCommitter, dsn: str
 ) -> None:
     def refused(checkpoint: int) -> None:
-        with pytest.raises(RelationAhead, match="column `epochgate_checkpoint bigint`"):
+        with pytest.raises(TableAhead, match="column `epochgate_checkpoint bigint`"):
             sink.create_committer(SinkStart("job", "r2", checkpoint, may_withdraw=True))
 
     committer.commit(1, {0: attempt(sink, "r1", [1])})
@@ -317,7 +317,7 @@ def test_rows_of_lost_checkpoints_are_deleted_where_the_table_says_which_they_ar
     for number in (2, 3, 4):
         committer.commit(number, {0: attempt(sink, "r1", [number], number)})
     refused(1)  # of rows without a number, it is not known since when they are there
-    with pytest.raises(RelationAhead):
+    with pytest.raises(TableAhead):
         claimed(sink, "r2", 3)
     successor = sink.create_committer(SinkStart("job", "r2", 3, may_withdraw=True))
     assert (rows(dsn), successor.rows_visible) == ([1, 2, 3], 3)
@@ -335,14 +335,14 @@ def test_a_table_that_changes_gets_another_staging_table_when_nothing_is_staged(
     assert query(dsn, "select more from epochgate_staged_events") == []
     attempt(sink, "r2", [1])
     query(dsn, "alter table events drop column more")
-    with pytest.raises(RelationUnusable, match="columns have changed while rows were staged"):
+    with pytest.raises(TableUnusable, match="columns have changed while rows were staged"):
         claimed(sink, "r3", restored=1)  # which waits for its commit
     claimed(sink, "r3").close()
     assert query(dsn, "select x from epochgate_staged_events") == []
 
 
 def test_what_cannot_be_a_target_is_refused_at_the_start(dsn: str) -> None:
-    with pytest.raises(RelationUnusable, match="no such table"):
+    with pytest.raises(TableUnusable, match="no such table"):
         claimed(PostgresSink(dsn, "public.events"), "r1")
     nowhere = "host=/nowhere user=me password=secret"
     with pytest.raises(DatabaseUnreachable) as refused:

@@ -21,8 +21,8 @@ from epochgate.spark.postgres_sink import (
     DsnUnreadable,
     PostgresCommitter,
     PostgresSink,
-    RelationUnusable,
     RowsRefused,
+    TableUnusable,
 )
 from epochgate.spark.streaming.targets.postgres import PostgresBatches, PostgresNotes
 from tests.spark.tables.test_postgres import claimed, committer, query, sink, staged
@@ -74,7 +74,7 @@ def test_columns_of_the_sink_itself_are_refused_before_they_are_staged(
     ):
         staged(sink, "r1", {"x": [1], column: [1]})
     query(dsn, "create table parts (x bigint, epochgate_part text)")
-    with pytest.raises(RelationUnusable, match="one more, epochgate_part"):
+    with pytest.raises(TableUnusable, match="one more, epochgate_part"):
         claimed(PostgresSink(dsn, "parts"), "r1")
 
 
