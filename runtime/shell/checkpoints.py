@@ -85,7 +85,7 @@ class Barriers:
     """
 
     def __init__(self, master: JobMaster, part: Callable[[int], Parts]) -> None:
-        self._queue, self._send, self._part = master.queue, master.places.send, part
+        self._queue, self._places, self._part = master.queue, master.places, part
         providers = master.configuration.providers
         self._providers = [(one.operator_id, one.state_version) for one in providers]
         master.job.bind("snapshot", "results", self)
@@ -101,13 +101,13 @@ class Barriers:
         parts = self._part(checkpoint)
         if parts.barriers_at_s is None:
             parts.barriers_at_s = self._queue.now_s
-        self._send(subtask, identity, ["barrier", checkpoint])
+        self._places.send(subtask, identity, ["barrier", checkpoint])
 
     def complete(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self._send(subtask, identity, ["complete", checkpoint])
+        self._places.send(subtask, identity, ["complete", checkpoint])
 
     def aborted(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self._send(subtask, identity, ["aborted", checkpoint])
+        self._places.send(subtask, identity, ["aborted", checkpoint])
 
 
 class Checkpoints:
