@@ -98,6 +98,8 @@ class ObjectCompaction:
         require_conditions(self._objects)
         self._log.append_beside(self._id, {"kind": "compacting", "id": self._id}, lambda _: True)
         self._tries += 1
+        if not self._has_merged(self._log.state):
+            return False  # the job may have gone back behind all files, and there is no schema
         schema = schema_of(self._objects, self._log.state["files"])
         columns = columns_of(self.planned.merges[0].directory)
         files = ObjectFiles(self._objects)

@@ -60,7 +60,7 @@ class StruckFiles:
     def exchange(self, first: str, second: str) -> None:
         """Exchange two directories; a process stands still once the target is one of them."""
         LOCAL.exchange(first, second)
-        if first == str(self._process.target) and self._process.is_busy:
+        if first == str(self._process.world.path) and self._process.is_busy:
             self._process.stand(EXCHANGED, ())
             if self._process.outcome == HANG:
                 raise CallLate("the step does not end")
@@ -79,7 +79,10 @@ class HangingCalls:
                 if self._process.step == "exchange":
                     self._process.late = function
                 raise CallLate(f"{what} does not end")
-            return function()
+            done = function()
+            if self._process.outcome == HANG:
+                raise CallLate(f"{what} does not end")
+            return done
         except CallLate:
             self.is_left_behind = True
             self._process.left_behind = function
@@ -89,11 +92,15 @@ class HangingCalls:
 class Compactor(Process):
     """A process that runs the command once."""
 
+    failures: ClassVar[tuple[type[Exception], ...]] = (CompactionFailed, CompactionOvertaken)
+    """How the command fails."""
+
     def __init__(self, world: Compacting) -> None:
         super().__init__()
-        self.target, self._world = world.path, world
+        self.world = world
         self.step = ""
         """The step of the machine under way."""
+        self.has_staged = False
         self.left_behind: Any = None
         """The call that has hung; its process keeps the lock of the target."""
         self.late: Callable[[], Any] | None = None
@@ -103,25 +110,29 @@ class Compactor(Process):
 
     def begin(self) -> None:
         """Run the command."""
-        world = self._world
-        retries = world.system.compaction_retries
+        retries = self.world.system.compaction_retries
 
         def run() -> Any:
             with (
                 mock.patch.object(
-                    shell, "Handles", gated(self, world.lie, compaction_retries=retries)
+                    shell, "Handles", gated(self, self.world.lie, compaction_retries=retries)
                 ),
                 mock.patch.object(shell, "LimitedCalls", return_value=HangingCalls(self)),
             ):
-                files: Any = StruckFiles(self)
-                return compact(str(self.target), keep_checkpoints=world.system.kept, files=files)
+                return self.compact(self.world.system.kept)
 
         self.call(run)
+
+    def compact(self, keep_checkpoints: int) -> Any:
+        """Run it to its end. Raises what the command raises."""
+        files: Any = StruckFiles(self)
+        return compact(str(self.world.path), keep_checkpoints=keep_checkpoints, files=files)
 
     def stand(self, message: str, arguments: tuple[Any, ...]) -> None:
         super().stand(message, arguments)
         if message != EXCHANGED:
             self.step = message
+            self.has_staged = self.has_staged or message == "stage"
 
     def told(self) -> int:
         """How the command has ended; 0 while it has not."""
@@ -129,7 +140,7 @@ class Compactor(Process):
             return 0
         if self.error is None:
             return AS_DONE
-        if not isinstance(self.error, (CompactionFailed, CompactionOvertaken)):
+        if not isinstance(self.error, self.failures):
             raise self.error
         return AS_FAILED
 
@@ -178,17 +189,23 @@ def _answering(asked: str) -> Act:
 
 
 class Compacting:
-    """The world of `CompactingJob`."""
+    """The world of `CompactingJob`, with a target in a directory."""
+
+    compactor: ClassVar[type[Compactor]] = Compactor
+    path: Path
+    reader: Any
 
     def __init__(self, system: CompactingJob, lie: Lie = the_truth) -> None:
         self.system, self.lie = system, lie
-        self._directory = Path(tempfile.mkdtemp())
-        self.path = self._directory / "target"
         self.version = [0] * system.K
         self.committed = self.runs = self.failures = self.withdrawals = 0
         self.process: Compactor | None = None
-        self.reader = Reader(self)
+        self._make_target()
         self._claim()
+
+    def _make_target(self) -> None:
+        self._directory = Path(tempfile.mkdtemp())
+        self.path, self.reader = self._directory / "target", Reader(self)
 
     def close(self) -> None:
         """End what is under way."""
@@ -231,13 +248,18 @@ class Compacting:
     def visible(self) -> dict[int, list[int]]:
         """The rows in each checkpoint's directory."""
         found = {
-            k: sorted(row for path in self._files(k) for row in rows_of(path))
+            k: sorted(row for path in self.files(k) for row in self.rows_in(path))
             for k in range(self.system.K)
         }
         return {k: rows for k, rows in found.items() if rows}
 
-    def _files(self, k: int) -> list[Path]:
+    def files(self, k: int) -> list[Any]:
+        """The files in the directory of a checkpoint."""
         return sorted((self.path / checkpoint_name(k + 1)).glob("*.parquet"))
+
+    def rows_in(self, file: Any) -> list[int]:
+        """The rows of a file. Raises FileNotFoundError."""
+        return rows_of(file)
 
     def tree(self) -> int:
         """How often the target was exchanged."""
@@ -251,7 +273,7 @@ class Compacting:
 
     def planned(self, checkpoints: int) -> tuple[Any, ...]:
         """What decides whether an exchange of the first checkpoints is still as it was planned."""
-        return checkpoints, self.tree(), [self._files(k) for k in range(checkpoints)]
+        return checkpoints, self.tree(), [self.files(k) for k in range(checkpoints)]
 
     def _claim(self) -> None:
         self._job = ParquetTarget(self.path, "job", f"run{self.withdrawals}")
@@ -280,7 +302,7 @@ class Compacting:
     def begin(self) -> None:
         self.runs += 1
         self._end()
-        self.process = Compactor(self)
+        self.process = self.compactor(self)
         self.process.begin()
 
     def _end(self) -> None:

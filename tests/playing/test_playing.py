@@ -24,9 +24,12 @@ from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
+from epochgate.spark.compaction.objects import ObjectCompaction
+from epochgate.spark.parquet_sink import ObjectTarget
 from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
+from tests.playing.compacting_objects import CompactingObjects
 from tests.playing.flooding import Flooding
 from tests.playing.gates import Heard, Lie
 from tests.playing.pipelining import Pipelining
@@ -63,6 +66,7 @@ PLAYED: dict[str, Made] = {
     ),
     "placing": ((PlacedTask(), PlacedTask(F=9, R=9), PlacedTask(hosts=2, F=9, R=9)), Tasks),
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
+    "compacting objects": ((CompactingJob(), CompactingJob(R=3, F=3)), CompactingObjects),
     "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
     "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
     "flooding": (
@@ -243,6 +247,32 @@ def test_a_wrong_argument_is_found(name: str, told: str) -> None:
     lies = lying(told, 1), lying(told, -1)
     is_found = any(_is_found(name, (systems, partial(world, lie=lie))) for lie in lies)
     assert is_found != (told in UNFOUND), UNFOUND.get(told, "no walk tells the wrong argument")
+
+
+PLANTED: dict[str, tuple[str, type, str, Any]] = {
+    "what was merged may be gone": (
+        *("compacting objects", ObjectCompaction),
+        *("_has_merged", lambda compaction, state: True),
+    ),
+    "replaced objects go at once": (
+        *("compacting objects", ObjectTarget),
+        *("remove_orphans", lambda target, keep: _remove_all_but_visible(target)),
+    ),
+}
+"""Faults of shells: the system that finds each, and what is put in the place of which method."""
+
+
+def _remove_all_but_visible(target: ObjectTarget) -> None:
+    for key in target._objects.list("data"):
+        if key not in target._log.state["files"]:
+            target._objects.delete(key)
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_fault_of_a_shell_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, shell, method, planted = PLANTED[fault]
+    monkeypatch.setattr(shell, method, planted)
+    assert _is_found(name, PLAYED[name])
 
 
 def _is_found(name: str, made: Made) -> bool:

@@ -85,6 +85,17 @@ def test_small_objects_become_one_and_a_reader_from_before_goes_on(tmp_path: Pat
     assert compacted(memory).partitions == ()
 
 
+def test_a_job_that_goes_back_behind_everything_that_was_planned_overtakes_the_compaction() -> None:
+    memory = Memory()
+    small_objects(memory)
+    objects = memory.open(TARGET)
+    compaction = ObjectCompaction(objects, Wanted(1 << 20, 2, 0), 0.0, lambda: 0.0)
+    compaction.open()
+    assert compaction.plan().merges
+    ObjectTarget(objects, "job", "back").claim(None, withdraw_newer=True)
+    assert not compaction.stage()
+
+
 def test_replaced_objects_go_after_their_time_and_never_sooner() -> None:
     memory = Memory()
     rows = small_objects(memory)
