@@ -202,7 +202,7 @@ def claimed_soon(mutant: AnyMutant) -> Found | None:
     """The first claim that fails within the first states of a system, where most of what is found
     is found; None if all hold there.
     """
-    for where in exercising(mutant):
+    for where in differing(mutant):
         result = check(where.of(mutant), engine="python", max_states=PYTHON_STATES_MAX)
         if found := _claim_broken(where, result):
             return found
@@ -211,12 +211,19 @@ def claimed_soon(mutant: AnyMutant) -> Found | None:
 
 def claimed(mutant: AnyMutant) -> Found | None:
     """The first claim of a system that fails with a mutant; None if all hold."""
-    for where in exercising(mutant):
-        if _explored(where).is_changed_by(mutant):
-            result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
-            if found := _claim_broken(where, result):
-                return found
+    for where in differing(mutant):
+        result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
+        if found := _claim_broken(where, result):
+            return found
     return None
+
+
+@cache
+def differing(mutant: AnyMutant) -> tuple[Bounds, ...]:
+    """The systems that have other states, steps or claims that hold with the mutant: no other has
+    to be searched.
+    """
+    return tuple(each for each in exercising(mutant) if _explored(each).is_changed_by(mutant))
 
 
 def searched(system: ClosedSystem, states_max: int | None = None) -> Result:

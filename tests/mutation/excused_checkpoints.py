@@ -132,6 +132,9 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
         "self.system.snapshot[c].cancel(self.number) "
         "self.system.holder[c].checkpoint_aborted(self.number)`",
     ),
+    "a checkpoint in doubt is the last one, and none of its parts is looked at any more": (
+        "checkpoint.report: `self.forget_parts()` -> `pass`",
+    ),
     WAITS_ANYWAY: (
         "ConcurrentJob.lifecycle.cancel_attempts: `def cancel_attempts(self) -> None: for "
         "v in range(self.system.vertices): self.system.vertex[v].abandon() for s in "
