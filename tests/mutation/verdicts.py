@@ -8,9 +8,7 @@ the machine may run, too. Comments count for nothing in the models.
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import importlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,12 +21,12 @@ from tests.mutation.checking import systems_around
 from tests.mutation.every import KINDS, every_of, kind_of
 from tests.mutation.homes import HOMES
 from tests.mutation.running import OF_NO_SCENARIO
+from tests.mutation.sources import meanings
 from tests.scenarios import test_scenarios as scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = Path(__file__).parent / "verdicts"
 SCENARIOS = ROOT / "tests" / "scenarios"
-MODELS = "epochgate.models."
 
 REFUSED = "refused when it is declared"
 NOWHERE = "allows what is an error, and comes up nowhere"
@@ -175,21 +173,7 @@ def run(machine: str) -> str:
 def _models(machine: str, *around: type[System]) -> list[str]:
     """The modules of a machine, its system and those around it, with all that these import."""
     home = HOMES[machine]
-    todo = [kind.__module__ for kind in (home.machine, home.system, *around)]
-    trees: dict[str, str] = {}
-    while todo:
-        name = todo.pop()
-        if name not in trees:
-            path = importlib.import_module(name).__file__ or ""
-            tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-            trees[name] = ast.dump(tree)
-            todo += [
-                module
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ImportFrom)
-                and (module := node.module or "").startswith(MODELS)
-            ]
-    return [trees[name] for name in sorted(trees)]
+    return meanings(kind.__module__ for kind in (home.machine, home.system, *around))
 
 
 @cache
