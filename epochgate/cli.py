@@ -1,9 +1,9 @@
 """The command line: finds the command, runs it, and turns its outcome into an exit code.
 
-Each command is a module under `epochgate.commands`, listed in `COMMANDS`, with two functions:
-`add_parser` declares its arguments, and `run` does the work and returns the exit code. The modules
-are imported to list the commands, so they import whatever is heavy inside `run`. Exit codes: 0
-success, 1 a negative result or a job that failed, 2 misuse, 130 interrupted. An error that
+Each command is a module under `epochgate.commands`, listed in `COMMANDS`, with three texts and two
+functions: `declare` declares its arguments, and `run` does the work and returns the exit code. The
+modules are imported to list the commands, so they import whatever is heavy inside `run`. Exit
+codes: 0 success, 1 a negative result or a job that failed, 2 misuse, 130 interrupted. An error that
 epochgate raises on purpose is one message on stderr; anything else is a fault of epochgate and
 keeps its traceback.
 """
@@ -62,8 +62,14 @@ Exit codes: 0 success, 1 a negative result or a job that failed, 2 misuse."""
 class Command(Protocol):
     """What a module under `epochgate.commands` provides."""
 
-    def add_parser(self, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-        """Declare the command and its arguments with `subparsers.add_parser`."""
+    HELP: str
+    """One line about it, for the list of commands."""
+    DESCRIPTION: str
+    EPILOG: str
+    """Examples, and exit codes."""
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Do the work and return the exit code; raises EpochgateError for what the user can
@@ -88,7 +94,16 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"epochgate {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in COMMANDS:
-        command(name).add_parser(subparsers)
+        module = command(name)
+        module.declare(
+            subparsers.add_parser(
+                name,
+                help=module.HELP,
+                description=module.DESCRIPTION,
+                epilog=module.EPILOG,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+        )
     return top
 
 

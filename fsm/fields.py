@@ -10,61 +10,43 @@ system and the value is packed into as few bits as the bound needs. What a machi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from itertools import repeat
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 Opaque = Any
 
 
-class Fifo(Generic[T]):
+class Fifo(deque[T]):
     """A first-in-first-out channel; all operations but `drain` and `take_all` are O(1)."""
 
-    __slots__ = ("_items",)
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self._items: deque[T] = deque()
-
-    def push(self, item: T) -> None:
-        """Append an item."""
-        self._items.append(item)
-
-    def pop(self) -> T:
-        """Remove the oldest item and return it; IndexError if there is none."""
-        return self._items.popleft()
+    push = deque.append
+    """Append an item."""
+    pop = deque.popleft
+    """Remove the oldest item and return it; IndexError if there is none."""
+    size = deque.__len__
+    """How many items are held."""
 
     def head(self) -> T:
         """Return the oldest item and keep it; IndexError if there is none."""
-        return self._items[0]
+        return self[0]
 
     def empty(self) -> bool:
         """Whether nothing is held."""
-        return not self._items
-
-    def size(self) -> int:
-        """How many items are held."""
-        return len(self._items)
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._items.clear()
+        return not self
 
     def drain(self, other: Fifo[T]) -> None:
         """Append everything that `other` holds, in its order, and leave `other` empty."""
-        self._items.extend(other._items)
-        other._items.clear()
+        self.extend(other)
+        other.clear()
 
-    def take_all(self) -> Iterator[T]:
+    def take_all(self) -> Iterable[T]:
         """Pop every item that is there now, oldest first."""
-        for _ in range(len(self._items)):
-            yield self._items.popleft()
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._items)
-
-    def __repr__(self) -> str:
-        return f"Fifo({list(self._items)!r})"
+        return map(deque.popleft, repeat(self, len(self))) if self else ()
 
 
 @dataclass(frozen=True)

@@ -264,14 +264,6 @@ class EventQueue:
             heapq.heapify(self._timers)
             self._purge_at = max(TIMERS_PURGED_MIN, 2 * len(self._timers))
 
-    def withdraw(self, timer: Timer) -> None:
-        """Make a timer void, and forget it at once if it is the last of the heap, as one that was
-        set lately and is due late mostly is; queue thread only.
-        """
-        timer.is_cancelled = True
-        if self._timers and self._timers[-1][2] is timer:
-            self._timers.pop()
-
     @property
     def now_s(self) -> float:
         """The time of the event under way: the clock's when the event first asked, so all that it

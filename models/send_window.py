@@ -1,11 +1,12 @@
 """The window of one attempt's gateway: how many bytes of events may be unconfirmed.
 
 Decides whether an event that would exceed the bound is sent, and when a sender that waits for room
-is told. Grants bytes ahead: an event within the grant is sent without asking, so that its row costs
-only who comes to the end of it::
+is told: not before the largest event that was refused fits, since a callback that sends it again at
+once would be refused over and over. Grants bytes ahead: an event within the grant is sent without
+asking, so that its row costs only who comes to the end of it::
 
     sent         a b c ... | d        d is refused      e
-    confirmed                 a b                c d       half of the bound is free: told
+    confirmed                 a b                c d       half is free, and d fits: told
     grant        the bound    |       over + the bound     over + the bound
 
 An event by itself may be larger than the bound. What is refused is no event of the protocol: no
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Ignore, Machine, Port, Row, System, Trigger, machines, output
+from epochgate.fsm import STAY, Ignore, Int, Machine, Port, Row, System, Trigger, machines, output
 
 QUIET, AWAITED = "quiet", "awaited"
 
@@ -51,6 +52,9 @@ class SendWindow(Machine):
     system: SendWindows
     room: RoomPort = output(RoomPort)
 
+    refused: int = Int("event_bytes")
+    """The bytes of the largest event that was refused since room was told of last."""
+
     send: Trigger
     want: Trigger
     freed: Trigger
@@ -65,12 +69,12 @@ class SendWindow(Machine):
             "refuse",       "too much waits for the subtask"),
 
         Row("want",     (QUIET, AWAITED), QUIET,   "has_room",
-            "tell",         "at most half of the bound is unconfirmed"),
+            "tell",         "half of the bound is free, and the largest refused event fits"),
         Row("want",     (QUIET, AWAITED), AWAITED, "not has_room",
-            "watch",        "more than half of the bound is unconfirmed"),
+            "watch",        "too much is unconfirmed, for half of the bound or for a refused event"),
 
         Row("freed",    AWAITED,          QUIET,   "has_room",
-            "tell",         "at most half of the bound is unconfirmed"),
+            "tell",         "half of the bound is free, and the largest refused event fits"),
         Row("freed",    AWAITED,          STAY,    "not has_room",
             "watch",        "others have sent meanwhile"),
         Ignore("freed", QUIET,                     None,
@@ -85,7 +89,13 @@ class SendWindow(Machine):
         return sent == over
 
     def has_room(self, sent: int, over: int) -> bool:
-        return 2 * (sent - over) <= self.system.unconfirmed_bytes_max
+        return sent - over <= self.most_left()
+
+    def most_left(self) -> int:
+        """The most bytes that may be unconfirmed where room is told of."""
+        half = self.system.unconfirmed_bytes_max // 2
+        beside = self.system.unconfirmed_bytes_max - self.refused
+        return half if beside > half else beside if beside > 0 else 0
 
     def allow(self, size: int, sent: int, over: int) -> None:
         self.room.allow(size, over + self.system.unconfirmed_bytes_max)
@@ -94,12 +104,15 @@ class SendWindow(Machine):
         self.room.allow(size, sent + size)
 
     def refuse(self, size: int, sent: int, over: int) -> None:
+        if size > self.refused:
+            self.refused = size
         self.room.refuse(size, sent - over)
 
     def watch(self, sent: int, over: int) -> None:
-        self.room.watch(sent - self.system.unconfirmed_bytes_max // 2)
+        self.room.watch(sent - self.most_left())
 
     def tell(self, sent: int, over: int) -> None:
+        self.refused = 0
         self.room.tell()
 
 

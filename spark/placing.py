@@ -132,6 +132,8 @@ class Placing:
         self._system.bind("placement", "spark", self)
         self._placement = self._system.placement
         self._hosts: dict[str, int] = {}
+        self._host_of: dict[str, str] = {}
+        """Executor -> its host; Spark lists the newest of the dead ones alone."""
         self._spoken: set[int] = set()
         """Task attempts that have said hello, and are not settled."""
         self._settled: set[int] = set()
@@ -177,16 +179,14 @@ class Placing:
         if runs is None or executors is None:
             return
         rooms = dict.fromkeys(self._hosts, False)
-        for executor in executors.values():
+        for name, executor in executors.items():
+            self._host_of[name] = executor.host
             rooms[executor.host] = executor.has_room or rooms.get(executor.host, False)
         for host, has_room in rooms.items():
             self._placement.room(self._index(host), has_room)
         for place, run in enumerate(runs, self._skipped):
             if run.task_attempt_id not in self._settled and not self._is_over:
-                known = executors.get(run.executor)
-                index = self._index(run.executor if known is None else known.host)
-                self._note_run(run, index, place)
-                self._tell(run, index, is_wanted=run.subtask in wanted)
+                self._tell(run, place, is_wanted=run.subtask in wanted)
                 self._system.settle()
         self._tell_unanswered(min(LOOK_S_MAX, now_s - self._looked_at_s))
         self._looked_at_s = now_s
@@ -202,24 +202,31 @@ class Placing:
         if known is None or known.attempt <= run.task_attempt_id:
             self._runs[run.subtask] = _Run(run.task_attempt_id, host, run.executor, place)
 
-    def _tell(self, run: TaskRun, host: int, *, is_wanted: bool) -> None:
-        attempt = run.task_attempt_id
+    def _tell(self, run: TaskRun, place: int, *, is_wanted: bool) -> None:
+        attempt, name = run.task_attempt_id, self._host_of.get(run.executor)
+        host = None if name is None else self._index(name)
+        if host is not None:
+            self._note_run(run, host, place)
+        elif run.status == "RUNNING":
+            return  # Spark has yet to tell of its executor
         if attempt in self._spoken:
             self._spoken.discard(attempt)
             self._have_run.add(run.subtask)
             self._failures.pop(run.subtask, None)
             self._asked_at_s.pop(run.subtask, None)
-            self._placement.reached(host)
+            if host is not None:
+                self._placement.reached(host)
         elif run.status == "FAILED":
             self._failures.setdefault(run.subtask, []).append(run)
             told = f": {run.reason.rstrip('.')}" if run.reason else ""
-            self._ground = (
-                f"a task on {self._name(host)} failed before it could speak to the driver at "
-                f"{self._driver}{told}"
-            )
-            self._placement.missed(host)
+            if host is not None:
+                self._ground = (
+                    f"a task on {name} failed before it could speak to the driver at "
+                    f"{self._driver}{told}"
+                )
+                self._placement.missed(host)
         elif run.status == "RUNNING":
-            if is_wanted and attempt not in self._turned_away:
+            if host is not None and is_wanted and attempt not in self._turned_away:
                 self._placement.landed(host, attempt)
             return
         self._settled.add(attempt)

@@ -50,11 +50,11 @@ class TimedObservers(Observers):
         super().__init__(listeners, time.time)
         self.used_s = self._since_s = 0.0
 
-    @property
-    def are_there(self) -> bool:
-        """Whether anything is heard; the figures for it are gathered from here on."""
-        self._since_s = time.thread_time()
-        return super().are_there
+    def __getattribute__(self, name: str) -> Any:
+        """After the question whether anything is heard, the figures for it are gathered."""
+        if name == "are_there":
+            self._since_s = time.thread_time()
+        return super().__getattribute__(name)
 
     def tell(self, kind: type[JobEvent], **values: Any) -> None:
         """Tell it, and count the time."""

@@ -29,6 +29,7 @@ QUESTIONS = (
 """In the order of the page; the module of each is `epochgate.benchmarks.<name>`, with `_` for `-`.
 """
 
+HELP = "measure throughput, recovery and checkpoints"
 DESCRIPTION = """\
 Measure on this machine: the ingestion beside what else brings files into files
 with Spark (ingest), what a crash of the driver costs them (crash), what it
@@ -54,15 +55,8 @@ class NoBenchmarks(UsageError):
     """Benchmarks are in the repository, and not in the installed package."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="measure throughput, recovery and checkpoints",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument(
         "questions",
         nargs="*",

@@ -19,6 +19,11 @@ from epochgate.errors import UsageError
 if TYPE_CHECKING:
     from epochgate.testing import SinkCase
 
+HELP = "test a sink of your own with errors, lost answers, deaths and zombies at every write"
+DESCRIPTION = (
+    "Run a sink in a simulated job, once for each failure at each call and write. "
+    "Print which guarantees hold, and the shortest schedule that breaks each other one."
+)
 EPILOG = """\
 examples:
   epochgate certify-sink my_package.my_case:Case
@@ -44,16 +49,8 @@ class NoSinkCase(UsageError):
     """What is named is no case of a sink."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "certify-sink",
-        help="test a sink of your own with errors, lost answers, deaths and zombies at every write",
-        description="Run a sink in a simulated job, once for each failure at each call and write. "
-        "Print which guarantees hold, and the shortest schedule that breaks each other one.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     add = parser.add_argument
     add("case", metavar="MODULE:CASE", help="a SinkCase, or a function that returns one")
     add("--first", action="store_true", help="stop at the first guarantee that does not hold")

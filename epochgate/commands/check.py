@@ -28,6 +28,8 @@ class UnknownSystem(UsageError):
     """A system to check that is neither in the catalogue nor in a module."""
 
 
+HELP = "check the protocols: every interleaving of failures, aborts and late messages"
+DESCRIPTION = "Explore closed systems of state machines exhaustively, within their bounds."
 EPILOG = """\
 examples:
   epochgate check                             every system of the protocol that runs
@@ -44,15 +46,8 @@ Exit codes: 0 every claim holds, 1 one fails, 2 misuse, 3 a claim holds only bec
 about never happens, 4 stopped by a budget before an answer."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "check",
-        help="check the protocols: every interleaving of failures, aborts and late messages",
-        description="Explore closed systems of state machines exhaustively, within their bounds.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     add = parser.add_argument
     add(
         "systems",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "show", "verify", "export")
 WHOLE, DAMAGED, GONE, UNREADABLE = "whole", "damaged", "gone", "unreadable"
 
+HELP = "list, show, verify or export a job's checkpoints"
 DESCRIPTION = """\
 List the checkpoints of a job, show the contents of one, or verify that all of
 them can be read. The command only reads; a running job is not affected."""
@@ -47,15 +48,8 @@ class OutputRefused(UsageError):
     """The file of --output cannot be written."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "checkpoints",
-        help="list, show, verify or export a job's checkpoints",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
     parser.add_argument(
         "place",

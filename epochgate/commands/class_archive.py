@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+HELP = "make an archive of classes from which Spark's JVMs start sooner"
 DESCRIPTION = """\
 Write the classes that Spark loads when it starts into an archive of the JVM
 (class-data sharing, some 150 MB). Drivers and executors that map it start in about
@@ -21,15 +22,8 @@ that wrote it; any other JVM ignores it and starts as before.
 Exit codes: 0 written, 2 this Java has written none."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "class-archive",
-        help="make an archive of classes from which Spark's JVMs start sooner",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the archive, a file to be made")
 
 

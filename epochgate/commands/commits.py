@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ACTIONS = ("list", "show", "commit", "give-up")
 
+HELP = "list, commit or give up a job's commits in doubt"
 DESCRIPTION = """\
 List the commits of a job that are in doubt: those in its newest checkpoint that
 are not known to be done. Each start of the job repeats them, which changes
@@ -53,15 +54,8 @@ class NotSaidWhich(UsageError):
     """What to give up was not said."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "commits",
-        help="list, commit or give up a job's commits in doubt",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
     parser.add_argument(
         "place",

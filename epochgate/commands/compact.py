@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PARTITIONS_SHOWN = 20
 
+HELP = "merge the small files of a target, also while its job runs"
 DESCRIPTION = """\
 Merge the small files of TARGET, which `epochgate ingest` has written, into larger
 ones, also while the job runs and while others read. The merged files replace the
@@ -33,15 +34,8 @@ Exit codes: 0 done, or nothing to do; 1 it could not be done, and nothing was
 changed; 2 misuse."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "compact",
-        help="merge the small files of a target, also while its job runs",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     add = parser.add_argument
     add("target", metavar="TARGET", help="the TARGET of `epochgate ingest`")
     add(

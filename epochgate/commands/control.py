@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "show", "set")
 SHOWN = 10
 
+HELP = "show and change the controls of streaming queries"
 DESCRIPTION = """\
 Show the controls in a store: their values, their updates, and the values of each
 batch of each query. `set` changes values like `Control.update`: running queries
@@ -39,15 +40,8 @@ class AssignmentRefused(UsageError):
     """What is to be set is not NAME=JSON."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "control",
-        help="show and change the controls of streaming queries",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
     parser.add_argument("store", metavar="STORE", help="the directory or URL of the controls")
     parser.add_argument("control", nargs="?", metavar="CONTROL", help="of show and set")

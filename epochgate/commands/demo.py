@@ -25,6 +25,7 @@ KILLS: tuple[Kind, ...] = ("worker", "worker", "executor", "worker")
 ROWS_PER_S = 16_000
 MARK = ".made-by-epochgate-demo"
 
+HELP = "ingest a real data set exactly once while its workers are killed"
 DESCRIPTION = f"""\
 Ingest the 336,776 flights that left New York City in 2013 on a small Spark
 cluster on this machine ({MASTER}), kill three Python workers and an
@@ -47,15 +48,8 @@ class DemoFailed(NegativeResult):
     """The demonstration has not shown what it is there to show."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="ingest a real data set exactly once while its workers are killed",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument(
         "-o",
         "--output",

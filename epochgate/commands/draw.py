@@ -23,6 +23,8 @@ class UnknownMachine(UsageError):
     """What is to be drawn is neither in the catalogue nor a machine or a system in a module."""
 
 
+HELP = "draw the state machines: diagrams and transition tables"
+DESCRIPTION = "Draw state machines as diagrams and transition tables, from their rows."
 EPILOG = """\
 examples:
   epochgate draw                          all machines, all formats, into diagrams/generated
@@ -35,15 +37,8 @@ examples:
   epochgate draw --list                   the machines that epochgate is made of"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "draw",
-        help="draw the state machines: diagrams and transition tables",
-        description="Draw state machines as diagrams and transition tables, from their rows.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument(
         "machines",
         nargs="*",

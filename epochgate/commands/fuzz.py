@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 PROFILES = ("dev", "ci", "nightly")
 OWN = "epochgate.runtime.testing.worlds.own"
 
+HELP = "interleave failures and late messages, and check what must hold"
+DESCRIPTION = (
+    "Drive whole simulated jobs through random failures at every moment: events "
+    "and records count exactly once, and nothing gets stuck."
+)
 EPILOG = """\
 examples:
   epochgate fuzz                          epochgate itself, in 500 runs and the same each time
@@ -49,16 +54,8 @@ CI_S = 180.0
 FOREVER_S = 10 * 365 * 86400.0
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "fuzz",
-        help="interleave failures and late messages, and check what must hold",
-        description="Drive whole simulated jobs through random failures at every moment: events "
-        "and records count exactly once, and nothing gets stuck.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument(
         "target",
         nargs="?",

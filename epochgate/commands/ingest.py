@@ -28,6 +28,7 @@ LEFT_OUT = 3
 """The exit code of a run that finished, and has left out rows or files, as it was asked to."""
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
+HELP = "read files and write Parquet or tables, each row exactly once"
 DESCRIPTION = """\
 Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
 their rows to TARGET, each row exactly once, whatever is killed on the way. TARGET
@@ -64,15 +65,8 @@ Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
 (--on-bad-row reject, --on-bad-file skip), 1 the job failed, 2 misuse, 130 canceled."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "ingest",
-        help="read files and write Parquet or tables, each row exactly once",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     add = parser.add_argument
     add("source", metavar="SOURCE", help="a directory, a file, a pattern in quotes, or a URL")
     add("target", metavar="TARGET", help="the directory, URL or table to write; see below")

@@ -11,6 +11,7 @@ from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import EpochgateError
 
+HELP = "make a savepoint of a job, from which a job can start"
 DESCRIPTION = """\
 Make a savepoint: a copy of a checkpoint with all files that it needs, which no
 job removes. A running job takes a checkpoint for it and continues. Of an ended
@@ -41,15 +42,8 @@ class DirectoryUnusable(EpochgateError):
         )
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "savepoint",
-        help="make a savepoint of a job, from which a job can start",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument(
         "place",
         metavar="DIR",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from epochgate.runtime.observing.run_summary import RunSummary
     from epochgate.runtime.observing.status import RunStatus
 
+HELP = "show the state of a job, running or ended"
 DESCRIPTION = """\
 Show the state of a job, while it runs or after its end: files and rows done,
 checkpoints with the duration of each subtask, failures and restarts. The command
@@ -38,15 +39,8 @@ SAVEPOINTS_SHOWN = 3
 WARNINGS_SHOWN = 3
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "status",
-        help="show the state of a job, running or ended",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument(
         "directory",
         metavar="DIR",

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from epochgate.console import say
 
+HELP = "list what lies in a source and is not read"
 DESCRIPTION = """\
 List what lies below a source of `epochgate ingest` and is not read, by reason.
 No file is opened. Files that cannot be read although they should be, and rests
@@ -22,15 +23,8 @@ examples:
 Exit codes: 0 listed, also if there is nothing to list; 2 misuse."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "unread",
-        help="list what lies in a source and is not read",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.add_argument(
         "source", metavar="SOURCE", help="a directory, a file, a pattern in quotes, or a URL"
     )

@@ -16,6 +16,7 @@ from epochgate.errors import UsageError
 if TYPE_CHECKING:
     from epochgate.runtime.tracing.validation import Validation, Verdict
 
+HELP = "check traces of jobs against the state machines"
 DESCRIPTION = """\
 Replay traces on the state machines of this epochgate, the same rows that run
 jobs, and check that each transition was possible and had the recorded effects.
@@ -36,15 +37,8 @@ accepted with a remark; --whole refuses it.
 Exit codes: 0 all are accepted, 1 one is refused, 2 there is no trace."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "validate",
-        help="check traces of jobs against the state machines",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     add = parser.add_argument
     add(
         "paths",

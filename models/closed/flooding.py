@@ -52,6 +52,7 @@ class FloodedTask(ClosedSystem):
         "F": 1,
     }
     DERIVED: ClassVar[dict[str, str]] = {
+        "event_bytes": "bytes_large + 0",
         "next_event": "events + 1",
         "bytes": "events + bytes_large - 1",
         "granted": "bytes + unconfirmed_bytes_max + bytes_large",

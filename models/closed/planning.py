@@ -59,6 +59,7 @@ class PlannedQuery(ClosedSystem):
         Step("client", "lose", is_fair=False),
         Step("client", "deny", is_fair=False),
         Step("client", "hang", is_fair=False),
+        Step("client", "erase", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"batch_plan.store": "client"}
 

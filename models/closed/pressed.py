@@ -27,6 +27,7 @@ class PressedJob(EndingJob):
     }
     DERIVED: ClassVar[dict[str, str]] = {
         **EndingJob.DERIVED,
+        "event_bytes": "1",
         "posted_bytes": "events + 0",
         "granted": "events + unconfirmed_bytes_max",
     }
@@ -43,7 +44,7 @@ class PressedJob(EndingJob):
             f"send_window.{row}": "explored by the system `flooding`"
             for row in (
                 "send: an event by itself may be larger than the bound",
-                "want: at most half of the bound is unconfirmed",
+                "want: half of the bound is free, and the largest refused event fits",
                 "freed: others have sent meanwhile",
                 "freed: those who waited were told",
             )

@@ -1,9 +1,10 @@
 """A closed job around coordinators that follow each other: each hears its own generation's calls.
 
-The job resets its coordinator and calls it at every moment; closes end in time, fail, or come too
-late; a successor may fail to be made. The claims are that a call reaches the coordinator of the
-generation that it was meant for, all of them in their order, that a successor is made only when
-no close of an earlier one is awaited, and that after the last reset there is a coordinator.
+The job resets its coordinator, and the job and its clients call it, at every moment; closes end in
+time, fail, or come too late; a successor may fail to be made, and a call may raise. The claims are
+that a call reaches the coordinator of the generation that it was meant for, all of them in their
+order, that a successor is made only when no close of an earlier one is awaited, and that after the
+last reset there is a coordinator.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Inners(Environment):
     """It was told that the job is over."""
     is_open: list[bool] = Array(Bool(), "E")
     """Calls that were neither heard nor dropped."""
+    is_asked: list[bool] = Array(Bool(), "E")
+    """Of these, the calls of clients: a client alone is told of an error."""
     is_restore_due: bool = Bool()
     """The first coordinator is to be restored in this step; never so between two steps."""
     is_failure_due: bool = Bool()
@@ -80,6 +83,7 @@ class Inners(Environment):
     begin: Trigger
     reset: Trigger
     call: Trigger
+    ask: Trigger
     end_close: Trigger
     end_newest: Trigger
     break_close: Trigger
@@ -97,6 +101,8 @@ class Inners(Environment):
             "count_reset",  "everything goes back"),
         Row("call",          "up", STAY, "may_call",
             "count_call",   "the job has something to say"),
+        Row("ask",           "up", STAY, "may_call",
+            "mark_asked, count_call", "a client asks for something"),
         Row("end_close",     "up", STAY, "has_closing",
             "end_oldest",   "the close of one that was replaced ends"),
         Row("end_newest",    "up", STAY, "has_closing",
@@ -151,6 +157,9 @@ class Inners(Environment):
         self.resets += 1
         self.is_restore_due = self.system.recreation.state == FRESH
         self.system.recreation.reset()
+
+    def mark_asked(self) -> None:
+        self.is_asked[self.calls] = True
 
     def count_call(self) -> None:
         self.meant_for[self.calls] = self.system.recreation.generation
@@ -272,9 +281,10 @@ class Inners(Environment):
         assert found, "a call is heard once, in its order, by the coordinator that it was meant for"
         assert self.raised < generation + 1, "one that has raised hears no other call"
         assert call == self.heard, "the call that is heard is the one that was made"
+        fails_job = self.is_to_raise and not self.is_asked[call - 1]
+        self.is_to_raise = False
         self.settle(call)
-        if self.is_to_raise:
-            self.is_to_raise = False
+        if fails_job:
             self.is_started = False
             self.is_broken = True
             self.raised = generation + 1
@@ -289,6 +299,7 @@ class Inners(Environment):
         assert call > 0, "what is heard or dropped is a call"
         assert self.is_open[call - 1], "a call is heard or dropped once"
         self.is_open[call - 1] = False
+        self.is_asked[call - 1] = False
 
     def open_calls(self) -> int:
         count = 0
@@ -320,6 +331,7 @@ class RecreatedJob(ClosedSystem):
         Step("inners", "begin"),
         Step("inners", "reset", is_fair=False),
         Step("inners", "call", is_fair=False),
+        Step("inners", "ask", is_fair=False),
         Step("inners", "end_close", is_fair=False),
         Step("inners", "end_newest", is_fair=False),
         Step("inners", "break_close", is_fair=False),

@@ -1,5 +1,5 @@
-"""A closed job around the splits of one source: readers that fail, checkpoints that complete or do
-not, resets of one subtask and of everything.
+"""A closed job around the splits of one source: readers that fail, an enumerator that raises when it
+is told of one, checkpoints that complete or do not, resets of one subtask and of everything.
 
 An enumerator assigns S splits to readers that ask, and some unasked; a checkpoint holds what it has
 not assigned, and what each reader has. The claim is I10: each split is read by exactly one
@@ -41,6 +41,10 @@ class SourceJob(Environment):
     completed: int = Int("checkpoints")
     to_list: int = Int("S")
     """Assigned splits that are to be listed in this step; none between two steps."""
+    is_to_raise: bool = Bool()
+    """The enumerator raises when it is told of the next reader."""
+    has_raised: bool = Bool()
+    """It has, so that everything is to go back."""
 
     take: Trigger
     store: Trigger
@@ -48,6 +52,8 @@ class SourceJob(Environment):
     abort: Trigger
     look: Trigger
     reset_all: Trigger
+    spoil: Trigger
+    recover: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -62,7 +68,11 @@ class SourceJob(Environment):
         Row("look",          "up", STAY, "may_look",
             "list_assigned",                       "a snapshot without a checkpoint is asked for"),
         Row("reset_all",     "up", STAY, "may_reset_all",
-            "abort_if_under_way, restore_all",     "everything goes back"),
+            "count_reset, abort_if_under_way, restore_all", "everything goes back"),
+        Row("spoil",         "up", STAY, "may_spoil",
+            "count_reset, prepare_to_raise",       "the enumerator will raise when it is told of a reader"),
+        Row("recover",       "up", STAY, "may_recover",
+            "abort_if_under_way, restore_all",     "the enumerator has raised: everything goes back"),
     )
     # fmt: on
 
@@ -88,6 +98,12 @@ class SourceJob(Environment):
     def may_reset_all(self) -> bool:
         return self.resets < self.system.G and not self.is_storing()
 
+    def may_spoil(self) -> bool:
+        return self.resets < self.system.G and not self.is_to_raise
+
+    def may_recover(self) -> bool:
+        return self.has_raised and not self.is_storing()
+
     def has_unassigned(self) -> bool:
         return any(self.is_unassigned[s] for s in range(self.system.S))
 
@@ -110,6 +126,16 @@ class SourceJob(Environment):
 
     def count_failure(self) -> None:
         self.failures += 1
+
+    def count_reset(self) -> None:
+        self.resets += 1
+
+    def prepare_to_raise(self) -> None:
+        self.is_to_raise = True
+
+    def tell_of_reader(self) -> None:
+        self.has_raised = self.has_raised or self.is_to_raise
+        self.is_to_raise = False
 
     def count_push(self) -> None:
         self.pushes += 1
@@ -177,7 +203,7 @@ class SourceJob(Environment):
             self.abort_checkpoint()
 
     def restore_all(self) -> None:
-        self.resets += 1
+        self.has_raised = False
         for s in range(self.system.S):
             self.is_unassigned[s] = self.completed_unassigned[s]
         for i in range(self.system.subtasks):
@@ -228,6 +254,8 @@ class Sources(ClosedSystem):
         Step("job", "abort", is_fair=False),
         Step("job", "look", is_fair=False, is_stuttering=True),
         Step("job", "reset_all", is_fair=False),
+        Step("job", "spoil", is_fair=False),
+        Step("job", "recover"),
     )
     WIRING: ClassVar[dict[str, str]] = {
         "assignment.readers": "reader",

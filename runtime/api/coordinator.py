@@ -73,7 +73,8 @@ class SubtaskGateway(Protocol):
 
     def when_room(self) -> SendFuture:
         """Return a future that is done when at most half of `unconfirmed_bytes_max` waits for the
-        attempt. Any thread; the future's callbacks run on the queue's thread.
+        attempt and the largest event that was refused would be sent. Any thread; the future's
+        callbacks run on the queue's thread, and may send what was refused again.
         """
         ...
 
@@ -358,12 +359,10 @@ class CoordinatorProvider(ABC):
         """
         return keep_nothing(states, parallelism)
 
-    @property
-    def state_version(self) -> int:
-        """The version of the form of the coordinator's state, from 1. Write `state_version = 2` in
-        the provider's class when the form changes.
-        """
-        return 1
+    state_version: int = 1
+    """The version of the form of the coordinator's state, from 1. Write `state_version = 2` in the
+    provider's class when the form changes.
+    """
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
         """Return the coordinator's state, which has an older version, in the form of

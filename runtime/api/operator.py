@@ -85,6 +85,10 @@ class Operator(ABC):
     """
 
     context = _NotOpened()
+    state_version: int = 1
+    """The version of the state's form, from 1. Write `state_version = 2` in the class when the form
+    changes.
+    """
 
     def open(self, context: OperatorContext, state: bytes | None) -> None:
         """Restore `state`, the result of an earlier attempt's `snapshot`; None means no state.
@@ -100,13 +104,6 @@ class Operator(ABC):
         Returning acknowledges the barrier. Use `pack_parts` for a large state, so that a checkpoint
         writes only the parts that have changed.
         """
-
-    @property
-    def state_version(self) -> int:
-        """The version of the state's form, from 1. Write `state_version = 2` in the class when the
-        form changes.
-        """
-        return 1
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
         """Return the state, which has an older version, in the form of `state_version`.

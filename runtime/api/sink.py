@@ -205,10 +205,8 @@ class Sink(ABC):
         continue to write for a while.
         """
 
-    @property
-    def writer_state_version(self) -> int:
-        """The version of the form of the writers' state, from 1."""
-        return 1
+    writer_state_version: int = 1
+    """The version of the form of the writers' state, from 1."""
 
     def upgrade_writer_state(self, version: int, state: bytes) -> bytes:
         """Return a writer's state, which has an older version, in the form of

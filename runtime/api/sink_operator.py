@@ -24,6 +24,7 @@ class SinkOperator(Operator):
 
     def __init__(self, sink: Sink, *, label: str | None = None) -> None:
         self._sink, self._label = sink, label
+        self.state_version = sink.writer_state_version
         self._writer: SinkWriter | None = None
         self._handed_over: list[Any] = []
 
@@ -31,11 +32,6 @@ class SinkOperator(Operator):
         """Create the writer."""
         super().open(context, state)
         self._writer = self._sink.create_writer(context, state or None)
-
-    @property
-    def state_version(self) -> int:
-        """The version of the writer's state."""
-        return self._sink.writer_state_version
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
         """Upgrade the writer's state; an empty state needs no upgrade."""

@@ -63,37 +63,34 @@ def upgraded(what: str, version: int, own: int, state: bytes, upgrade: Upgrade) 
     return new
 
 
-def with_version(version: int, state: bytes) -> Versioned:
-    """The state as it travels.
+def parted(states: Mapping[str, Versioned]) -> tuple[dict[str, bytes], dict[str, int]]:
+    """States by operator as they are stored: the bytes, and the versions that are not the first.
 
-    >>> with_version(1, b"a"), with_version(2, b"a")
-    (b'a', [2, b'a'])
+    >>> parted({"a": b"1", "b": [2, b"1"]})
+    ({'a': b'1', 'b': b'1'}, {'b': 2})
     """
-    return state if version == FIRST else [version, state]
-
-
-def version_and_state(travelled: Versioned) -> tuple[int, bytes]:
-    """Inverse of `with_version`.
-
-    >>> version_and_state([2, b"a"])
-    (2, b'a')
-    """
-    if isinstance(travelled, bytes):
-        return FIRST, travelled
-    version, state = travelled
-    assert isinstance(version, int)
-    assert isinstance(state, bytes)
-    return version, state
-
-
-def parted(
-    states: Mapping[str, Versioned],
-) -> tuple[dict[str, bytes], dict[str, int]]:
-    """States by operator as they are stored: the bytes, and the versions that are not the first."""
     stored: dict[str, bytes] = {}
     versions: dict[str, int] = {}
     for name, travelled in states.items():
-        version, stored[name] = version_and_state(travelled)
-        if version != FIRST:
-            versions[name] = version
+        if isinstance(travelled, bytes):
+            stored[name] = travelled
+        else:
+            version, state = travelled
+            assert isinstance(version, int)
+            assert isinstance(state, bytes)
+            stored[name] = state
+            if version != FIRST:
+                versions[name] = version
     return stored, versions
+
+
+def rejoined(states: Mapping[str, bytes], versions: Mapping[str, int]) -> dict[str, Versioned]:
+    """Inverse of `parted`.
+
+    >>> rejoined({"a": b"1", "b": b"1"}, {"b": 2})
+    {'a': b'1', 'b': [2, b'1']}
+    """
+    return {
+        name: [versions[name], state] if name in versions else state
+        for name, state in states.items()
+    }

@@ -1,8 +1,10 @@
-"""Entries that are created once, in their store: what the handlers of decisions and plans share.
+"""Entries that are created once, in their store: what the handlers of decisions, plans and updates
+share.
 
-Decides nothing: an answer of the store is a trigger of `created_once`, an error or no answer in
-time `broken`, or `unknown` where an entry may have been created. Runs where Spark asks for a batch,
-or runs one; requests to the store and calls of the user's code on a thread of their own.
+Decides nothing: an answer of the store is a trigger of the machine, an error or no answer in time
+`broken`, or `unknown` where an entry may have been created. Runs where Spark asks for a batch, runs
+one, or a control is updated; requests to the store and calls of the user's code on a thread of
+their own.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from epochgate.errors import EpochgateError, InvariantBroken
 from epochgate.fsm import Handle
+from epochgate.models.control_update import ControlUpdate
 from epochgate.models.created_once import CreatedOnce
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.entries.errors import NotCreated
@@ -27,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Creating:
-    """The entries of one query or stream: what every handler of the machine's port does."""
+    """The entries of a query, stream or control: what every handler of the machine's port does."""
 
     FIRST: ClassVar[int]
     """The number of the first batch in the store; the machine counts from 1."""
@@ -36,7 +39,7 @@ class Creating:
 
     def __init__(
         self,
-        machine: Handle[CreatedOnce],
+        machine: Handle[CreatedOnce] | Handle[ControlUpdate],
         settle: Callable[[], None],
         entries: Numbered,
         waits: Waits = USUAL,
@@ -90,7 +93,7 @@ class Creating:
         """What the machine has told. Raises its error."""
         self._settle()
         told, self._outcome = self._outcome, InvariantBroken("the machine has told nothing")
-        if isinstance(told, Exception):
+        if isinstance(told, BaseException):
             raise told from (told.__cause__ if told is self._error else self._error)
         return told
 
@@ -100,7 +103,7 @@ class Creating:
         try:
             self._asked("writing an entry", lambda: self._entries.create(number, entry))
         except FileExistsError:
-            self._machine.taken()
+            self._tell_taken(number)
         except NotCreated as error:
             self._error = error
             self._machine.broken()
@@ -111,6 +114,9 @@ class Creating:
             self._machine.written()
             return True
         return False
+
+    def _tell_taken(self, number: int) -> None:
+        self._machine.taken()
 
     @contextlib.contextmanager
     def _answered(self, *more: type[BaseException]) -> Iterator[None]:

@@ -109,7 +109,8 @@ class BatchSnapshots:
     def ask_coordinator(self, coordinator: int, number: int) -> None:
         self._wanted[coordinator] = self._asking
         coordinators = self._master.coordinators
-        result = SnapshotFuture(coordinators.relay, self._dropped, coordinator, number)
+        result = SnapshotFuture()
+        result.dropped = partial(coordinators.relay, self._dropped, coordinator, number)
         post = self._master.queue.post
         result.add_done_callback(lambda done: post(self._done, coordinator, number, done))
         limit_s = self._master.configuration.checkpoint_timeout_s

@@ -190,9 +190,9 @@ def in_lane(
     what: str,
     option: str | None = None,
     expired: Callable[..., object] | None = None,
-) -> None:
+) -> float:
     """Run work in a lane of a job, and call `done` in its turn, with `of`, the result and the
-    error; a `Wait` watches it meanwhile. Queue thread only.
+    error; a `Wait` watches it meanwhile. Return when that began. Queue thread only.
     """
     wait = Wait(master, lane, what, option, expired, *of)
 
@@ -201,6 +201,7 @@ def in_lane(
         done(*of, result, error)
 
     master.blocking.submit(lane, work, then)
+    return wait.since_s
 
 
 class Wait(Timer):
@@ -210,8 +211,8 @@ class Wait(Timer):
     """
 
     __slots__ = (
-        *("_expired", "_is_over", "_master", "_of", "_option", "_since_s", "_warn_s", "_what"),
-        "lane",
+        *("_expired", "_is_over", "_master", "_of", "_option", "_warn_s", "_what"),
+        *("lane", "since_s"),
     )
     arguments = ()
 
@@ -229,7 +230,7 @@ class Wait(Timer):
         configuration, queue = master.configuration, master.queue
         limit_s = math.inf if option is None else getattr(configuration, option)
         self._warn_s = warn_s = configuration.work_warn_s or math.inf
-        self._since_s = since_s = queue.now_s
+        self.since_s = since_s = queue.now_s
         # As `_set` does; each checkpoint waits twice, and pays for a call.
         self.due_s = since_s + (warn_s if warn_s < limit_s else limit_s)
         self.is_cancelled = self._is_over = False
@@ -237,19 +238,24 @@ class Wait(Timer):
             queue.set_timer(self)
 
     def end(self) -> None:
-        """The answer has come, or is waited for no longer."""
-        self._is_over = True
-        self._master.queue.withdraw(self)
+        """The answer has come, or is waited for no longer; what `of` holds may be large, and the
+        queue forgets a timer late.
+        """
+        self._is_over = self.is_cancelled = True
+        self._of = ()
 
     def expire(self) -> None:
-        """The limit has passed: fire the trigger that says so."""
+        """The limit has passed: fire the trigger that says so, unless the answer has come."""
+        if self._is_over:
+            return
+        reason = (
+            f"{self._in_words()} has not ended within {self._limit_s():g} s; {self._option} is the "
+            f"limit{self._place()}"
+        )
+        of = self._of
         self.end()
         assert self._expired is not None, "what has an option has a limit"
-        self._expired(
-            *self._of,
-            f"{self._in_words()} has not ended within {self._limit_s():g} s; {self._option} is the "
-            f"limit{self._place()}",
-        )
+        self._expired(*of, reason)
 
     def _in_words(self) -> str:
         return self._what.format(*self._of)
@@ -266,7 +272,7 @@ class Wait(Timer):
         return f". It is at:\n{place}".rstrip() if place else ""
 
     def _set(self) -> None:
-        self.due_s = self._since_s + min(self._warn_s, self._limit_s())
+        self.due_s = self.since_s + min(self._warn_s, self._limit_s())
         self.is_cancelled = False
         if self.due_s < math.inf:
             self._master.queue.set_timer(self)
@@ -275,7 +281,7 @@ class Wait(Timer):
         """Warn, or fire the trigger if the limit has passed."""
         if self._is_over:
             return
-        waited_s = self._master.queue.now_s - self._since_s
+        waited_s = self._master.queue.now_s - self.since_s
         if waited_s >= self._limit_s():
             self.expire()
             return

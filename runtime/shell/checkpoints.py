@@ -8,7 +8,7 @@ counts, when to store, and which checkpoint to go back to.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -19,7 +19,7 @@ from epochgate.runtime.api.committer import Committables
 from epochgate.runtime.api.job_events import CheckpointEnded, Outcome
 from epochgate.runtime.api.raised import described, in_words, let_pass
 from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
-from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, with_version
+from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, rejoined
 from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.futures import reject, resolve
@@ -79,6 +79,37 @@ class Parts:
         return [subtask for subtask in range(parallelism) if subtask not in self.subtasks]
 
 
+class Barriers:
+    """The way of a checkpoint from the coordinators' parts, which it keeps, to the barriers, and
+    what the tasks hear of its end; handler of the ports `results` and `tasks`.
+    """
+
+    def __init__(self, master: JobMaster, part: Callable[[int], Parts]) -> None:
+        self._queue, self._places, self._part = master.queue, master.places, part
+        providers = master.configuration.providers
+        self._providers = [(one.operator_id, one.state_version) for one in providers]
+        master.job.bind("snapshot", "results", self)
+        master.job.bind("checkpoint", "tasks", self)
+
+    def keep(self, number: int, checkpoint: int, state: bytes | None) -> None:
+        parts, (operator_id, version) = self._part(checkpoint), self._providers[number]
+        parts.coordinators[operator_id] = state
+        if version != FIRST:
+            parts.coordinator_versions[operator_id] = version
+
+    def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
+        parts = self._part(checkpoint)
+        if parts.barriers_at_s is None:
+            parts.barriers_at_s = self._queue.now_s
+        self._places.send(subtask, identity, ["barrier", checkpoint])
+
+    def complete(self, subtask: int, identity: int, checkpoint: int) -> None:
+        self._places.send(subtask, identity, ["complete", checkpoint])
+
+    def aborted(self, subtask: int, identity: int, checkpoint: int) -> None:
+        self._places.send(subtask, identity, ["aborted", checkpoint])
+
+
 class Checkpoints:
     """The checkpoint under way, the last completed one, and those who wait for one."""
 
@@ -96,6 +127,7 @@ class Checkpoints:
         self._figures: Figures | None = None
         master.job.bind("checkpoint", "driver", self)
         master.job.bind("request", "requester", self)
+        Barriers(master, self.part)
 
     # what a restore needs
 
@@ -113,11 +145,7 @@ class Checkpoints:
         if latest is None or subtask not in latest.subtasks:
             return None
         states, versions = latest.subtasks[subtask], latest.versions.get(subtask)
-        if not versions:
-            return dict(states)
-        return {
-            name: with_version(versions.get(name, FIRST), state) for name, state in states.items()
-        }
+        return rejoined(states, versions) if versions else dict(states)
 
     def _restored(self, checkpoint: int) -> CompletedCheckpoint | None:
         if checkpoint == 0:
@@ -179,24 +207,11 @@ class Checkpoints:
         missing = self._parts.without(self._master.configuration.parallelism)
         return f"these subtasks have not acknowledged it: {missing[:20]}"
 
-    def note_barriers(self) -> None:
-        """The coordinators' parts are complete, and the barriers on their way."""
-        if self._parts is not None and self._parts.barriers_at_s is None:
-            self._parts.barriers_at_s = self._master.queue.now_s
-
-    def keep_coordinator(
-        self, operator_id: str, checkpoint: int, state: bytes | None, version: int
-    ) -> None:
-        parts = self._part(checkpoint)
-        parts.coordinators[operator_id] = state
-        if version != FIRST:
-            parts.coordinator_versions[operator_id] = version
-
     def keep(
         self, checkpoint: int, subtask: int, parts: tuple[dict[str, Versioned], list[Any]]
     ) -> None:
         subtask = self._master.subtask_of[subtask]
-        whole = self._part(checkpoint)
+        whole = self.part(checkpoint)
         whole.subtasks[subtask], versions = parted(parts[0])
         if versions:
             whole.versions[subtask] = versions
@@ -207,20 +222,20 @@ class Checkpoints:
 
     def keep_uncommitted(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store what an earlier checkpoint holds too, as plain values: [[subtask, values], ...]."""
-        self._part(checkpoint).uncommitted[earlier] = flat_of(committables)
+        self.part(checkpoint).uncommitted[earlier] = flat_of(committables)
 
     def keep_debt(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store that the work after the commit of an earlier checkpoint is owed."""
-        debts = self._part(checkpoint).properties.setdefault(DEBTS, {})
+        debts = self.part(checkpoint).properties.setdefault(DEBTS, {})
         debts[earlier] = flat_of(committables)
 
-    def _part(self, checkpoint: int) -> Parts:
+    def part(self, checkpoint: int) -> Parts:
         if self._parts is None or self._parts.checkpoint_id != checkpoint:
             raise InvariantBroken(f"checkpoint {checkpoint} is not under way: {self._parts}")
         return self._parts
 
     def save(self, checkpoint: int) -> None:
-        parts, configuration = self._part(checkpoint), self._master.configuration
+        parts, configuration = self.part(checkpoint), self._master.configuration
         if committed := self._master.commits.committed:
             parts.properties[COMMITTED] = dict(committed)
         whole = CompletedCheckpoint(
@@ -259,7 +274,8 @@ class Checkpoints:
     def _check_and_save(self, whole: CompletedCheckpoint) -> Answer:
         checkpoint = whole.checkpoint_id
         try:
-            self._master.commits.check(whole.committables)
+            if (committer := self._master.commits.committer) is not None:
+                committer.check(whole.committables)
             self._note_files(whole)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             let_pass(error)
@@ -293,12 +309,12 @@ class Checkpoints:
             getattr(machine, answer.trigger)(checkpoint, answer.reason)
 
     def completed(self, checkpoint: int) -> None:
-        parts = self._part(checkpoint)
+        parts = self.part(checkpoint)
         parts.stored, self._stored = self._stored, None
         self.latest, self._saving = self._saving, None
-        self._end(parts, "completed")
+        now_s = self._end(parts, "completed")
         self._master.commits.hold(checkpoint, parts.committables)
-        self._master.restarts.note_healthy()
+        self._master.restarts.note_healthy(now_s)
         for future in self._served.pop(checkpoint, ()):
             resolve(future, checkpoint)
 
@@ -310,15 +326,17 @@ class Checkpoints:
         self._fail(checkpoint, "unknown", reason, CheckpointOutcomeUnknown(reason))
 
     def _fail(self, checkpoint: int, outcome: Outcome, reason: str, error: EpochgateError) -> None:
-        self._end(self._part(checkpoint), outcome, reason)
+        self._end(self.part(checkpoint), outcome, reason)
         for future in self._served.pop(checkpoint, ()):
             reject(future, error)
 
-    def _end(self, parts: Parts, outcome: Outcome, reason: str = "") -> None:
-        self._master.queue.withdraw(parts.timer)
+    def _end(self, parts: Parts, outcome: Outcome, reason: str = "") -> float:
+        """The time of the end."""
+        now_s = self._master.queue.now_s
+        parts.timer.is_cancelled = True
         self._parts = None
         report, is_completed = self._master.report, outcome == "completed"
-        duration_s = self._master.queue.now_s - parts.triggered_at_s
+        duration_s = now_s - parts.triggered_at_s
         stored_bytes = 0 if parts.stored is None else parts.stored.size_bytes
         report.checkpoints_completed += is_completed
         report.checkpoints_aborted += not is_completed
@@ -328,6 +346,7 @@ class Checkpoints:
         )
         if self._master.observers.are_there:
             self._tell(parts, outcome, duration_s, reason)
+        return now_s
 
     def _tell(self, parts: Parts, outcome: Outcome, duration_s: float, reason: str) -> None:
         most, began_s = CheckpointEnded.SUBTASKS_MAX, parts.barriers_at_s

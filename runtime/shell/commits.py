@@ -8,6 +8,7 @@ covers, what is known to be committed, and what travels with a checkpoint that i
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from epochgate.runtime.api.committer import (
@@ -75,16 +76,17 @@ class Done(NamedTuple):
     newest: dict[str, int]
 
 
-class CommitAttempt(NamedTuple):
-    """One try of a commit; began_s: the time of the event with which it began; tried: the
-    checkpoints of which the committer was asked to commit them, the last one last.
+@dataclass
+class CommitAttempt:
+    """One try of a commit; tried: the checkpoints of which the committer was asked to commit them,
+    the last one last; began_s: the time of the event with which it began.
     """
 
     checkpoint: int
     tries: int
     batch: Batch
-    began_s: float
-    tried: list[int]
+    tried: list[int] = field(default_factory=list)
+    began_s: float = 0.0
 
     @property
     def numbers(self) -> list[int]:
@@ -104,7 +106,7 @@ class Commits:
         self, master: JobMaster, committer: Committer | None, restored: CompletedCheckpoint | None
     ) -> None:
         self._master = master
-        self._committer = committer
+        self.committer = committer
         self._held: dict[int, Committables] = {}
         self._covered: Batch = []
         self.committed: dict[str, int] = {} if restored is None else committed_of(restored)
@@ -141,11 +143,6 @@ class Commits:
         """Keep them no longer."""
         del self._held[checkpoint]
 
-    def check(self, committables: Committables) -> None:
-        """Let the committer refuse what it could never commit; on the store's thread."""
-        if self._committer is not None:
-            self._committer.check(committables)
-
     # port of the committer
 
     def carry(self, checkpoint: int, earlier: int) -> None:
@@ -169,8 +166,8 @@ class Commits:
         self._master.report.committed_upto = checkpoint
 
     def _submit(self, checkpoint: int, tries: int, batch: Batch) -> None:
-        attempt = CommitAttempt(checkpoint, tries, batch, self._master.queue.now_s, [])
-        in_lane(
+        attempt = CommitAttempt(checkpoint, tries, batch)
+        attempt.began_s = in_lane(
             self._master,
             LANE,
             lambda: self._commit_all(attempt),
@@ -185,16 +182,16 @@ class Commits:
         self._master.job.committer.expire(attempt.checkpoint, attempt.tries, reason)
 
     def _commit_all(self, attempt: CommitAttempt) -> Done:
-        if self._committer is None:
+        if self.committer is None:
             return Done({}, [], {})
         batch, before = attempt.batch, []
         for checkpoint, committables in batch:
             attempt.tried.append(checkpoint)
-            if self._committer.commit(checkpoint, committables) is False:
+            if self.committer.commit(checkpoint, committables) is False:
                 before.append(checkpoint)
         newest = newest_by_label(batch)
         try:
-            return Done(dict(self._committer.metrics()), before, newest)
+            return Done(dict(self.committer.metrics()), before, newest)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything; it is committed
             let_pass(error)
             _log.exception("the committer's metrics could not be read")
@@ -239,11 +236,11 @@ class Commits:
 
     def close(self) -> None:
         """Close the committer after what it has under way; what it raises ends nothing else."""
-        if self._committer is None:
+        if self.committer is None:
             return
         try:
             limit_s = self._master.configuration.end_timeout_s
-            self._master.blocking.run(LANE, self._committer.close, limit_s)
+            self._master.blocking.run(LANE, self.committer.close, limit_s)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             let_pass(error)
             _log.exception("the committer could not be closed")

@@ -62,7 +62,6 @@ class ConcurrentTasks(Tasks):
         super().__init__(master)
         job = cast(Handles[ConcurrentJob], master.job)
         self._concurrent = master.configuration.concurrent_attempts_max
-        self._transport = ByPlace(master.transport, self._concurrent)
         self._vertices = job.vertex
         self._place_of: dict[int, int] = {}
         """Where each process was restored, by its identity."""

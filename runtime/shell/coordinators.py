@@ -92,7 +92,6 @@ class Coordinators:
         """What waits in front of closed gateways, as these have said."""
         job.bind("holder", "user", self)
         job.bind("snapshot", "user", self)
-        job.bind("snapshot", "results", self)
         job.bind("gateway", "sender", self)
 
     def _context(self, number: int) -> QuiescableContext:
@@ -293,7 +292,8 @@ class Coordinators:
     def checkpoint(self, number: int, checkpoint: int) -> None:
         snapshot, name = self._master.job.snapshot[number], self.operator_id(number)
         reason = f"coordinator {name!r} has dropped its future uncompleted"
-        result: Future[bytes] = SnapshotFuture(self.relay, snapshot.fail, checkpoint, reason)
+        result = SnapshotFuture()
+        result.dropped = partial(self.relay, snapshot.fail, checkpoint, reason)
         result.add_done_callback(partial(self._snapshot_done, number, checkpoint))
         self.guarded(number, self._coordinators[number].checkpoint, checkpoint, result)
 
@@ -369,10 +369,6 @@ class Coordinators:
         self._master.queue.post(self._master.job.holder[number].handled, place, attempt, receipt)
 
     # port `results`
-
-    def keep(self, number: int, checkpoint: int, state: bytes) -> None:
-        keep, version = self._master.checkpoints.keep_coordinator, self._versions[number]
-        keep(self.operator_id(number), checkpoint, state, version)
 
     # port `sender`
 

@@ -50,13 +50,13 @@ class Failover:
         """The frames of user code that were told since the last checkpoint."""
         master.job.bind("lifecycle", "driver", self)
 
-    def note_healthy(self) -> None:
+    def note_healthy(self, now_s: float) -> None:
         """A checkpoint was completed: the job makes progress."""
         self._told.clear()
         watch, notify = self._watch, self._strategy.notify_healthy
         watch.running = (watch.clock_s(), RESTART_STRATEGY, notify)
         try:
-            notify(self._master.queue.now_s)
+            notify(now_s)
         except BaseException as error:  # noqa: BLE001  # a strategy may be the user's code
             let_pass(error)
             self._master.job.lifecycle.give_up(self._refused("notify_healthy", quoted(error)))

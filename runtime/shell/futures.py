@@ -101,14 +101,12 @@ def _on_own_thread(callback: Callable[[Future[T]], object], done: Future[T]) -> 
 class SnapshotFuture(Future[bytes]):
     """The future of a coordinator's snapshot, which notices when no code can complete it any more.
 
-    Calls `dropped(*arguments)` when it is garbage while still undone: on whichever thread drops it,
-    possibly within the garbage collector, so `dropped` must neither wait nor take a lock.
+    `dropped` is called when it is garbage while still undone: on whichever thread drops it,
+    possibly within the garbage collector, so it must neither wait nor take a lock.
     """
 
-    def __init__(self, dropped: Callable[..., None], *arguments: Any) -> None:
-        super().__init__()
-        self._dropped, self._arguments = dropped, arguments
+    dropped: Callable[[], None]
 
     def __del__(self) -> None:
         if not self.done():
-            self._dropped(*self._arguments)
+            self.dropped()

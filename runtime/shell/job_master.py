@@ -38,7 +38,11 @@ from epochgate.runtime.shell.blocking_work import BlockingWork, Post, WorkHangs
 from epochgate.runtime.shell.checkpoints import STORE_LANE, Checkpoints
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.commits import Commits
-from epochgate.runtime.shell.concurrent_attempts import ConcurrentTasks, NoCheckpointAmongAttempts
+from epochgate.runtime.shell.concurrent_attempts import (
+    ByPlace,
+    ConcurrentTasks,
+    NoCheckpointAmongAttempts,
+)
 from epochgate.runtime.shell.coordinators import Coordinators
 from epochgate.runtime.shell.failover import Failover, Verdict
 from epochgate.runtime.shell.fitting import fitted
@@ -46,7 +50,7 @@ from epochgate.runtime.shell.futures import reject
 from epochgate.runtime.shell.observers import Observers
 from epochgate.runtime.shell.post_commits import AfterCommit, PostCommits
 from epochgate.runtime.shell.savepoints import Savepoints
-from epochgate.runtime.shell.tasks import Tasks
+from epochgate.runtime.shell.tasks import Places, Tasks
 from epochgate.runtime.store import CheckpointStore
 from epochgate.runtime.store.checkpoint import debts_of
 
@@ -85,6 +89,8 @@ class JobMaster:
     ) -> None:
         self.configuration = configuration
         self.transport, self.store, self.wall_clock = transport, store, wall_clock
+        attempts_max = configuration.concurrent_attempts_max
+        self.places: Places = transport if attempts_max == 1 else ByPlace(transport, attempts_max)
         self.batch_states = _known(batch_states or {}, configuration.operator_ids)
         self.observers = Observers(listeners, wall_clock)
         self.report = JobReport()
@@ -100,7 +106,6 @@ class JobMaster:
         if restored is not None:
             restored = fitted(restored, configuration)
         self.job = _made(job, configuration, has_work=after_commit is not None)
-        attempts_max = configuration.concurrent_attempts_max
         self.subtask_of = [place // attempts_max for place in range(len(self.job.attempt))]
         """Place, by which the machines know an attempt -> the subtask that it belongs to."""
         self.queue = drive(self.job, clock, journal)

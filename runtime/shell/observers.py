@@ -54,11 +54,8 @@ class Observers:
 
     def __init__(self, listeners: Sequence[JobListener], wall_clock: Callable[[], float]) -> None:
         self._listeners, self._wall_clock = tuple(map(Guarded, listeners)), wall_clock
-
-    @property
-    def are_there(self) -> bool:
+        self.are_there = bool(self._listeners)
         """Whether anything is heard; what is dear to find out is left out otherwise."""
-        return bool(self._listeners)
 
     def begin(self, report: JobReport) -> None:
         """The job is about to start."""

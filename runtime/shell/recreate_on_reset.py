@@ -52,6 +52,7 @@ class RecreateOnReset(CoordinatorProvider):
         self, provider: CoordinatorProvider, *, close_timeout_s: float = CLOSE_TIMEOUT_S
     ) -> None:
         self._provider, self._close_timeout_s = provider, close_timeout_s
+        self.state_version = provider.state_version
 
     @property
     def operator_id(self) -> str:
@@ -63,11 +64,6 @@ class RecreateOnReset(CoordinatorProvider):
     ) -> Mapping[int, bytes | None]:
         """What the provider inside makes of them."""
         return self._provider.redistribute(states, parallelism)
-
-    @property
-    def state_version(self) -> int:
-        """That of the provider inside."""
-        return self._provider.state_version
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
         """What the provider inside makes of it."""

@@ -139,7 +139,7 @@ class SendWindow:
         )
 
     def when_room(self) -> SendFuture:
-        """Make a future that is done when at most half of the bound waits."""
+        """Make a future that is done when half of the bound is free, and what was refused fits."""
         future = SendFuture(None, self)
         with self._lock:
             self._waiting.append(future)

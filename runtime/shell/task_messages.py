@@ -34,7 +34,6 @@ class Argument:
     least, most: the range of an int.
     values: of a map: keys are str, and the exact types of its values are these.
     is_versioned: a value of a map may be [version, bytes] instead.
-    is_stored: it becomes part of a checkpoint, and must be what a checkpoint can hold.
     """
 
     name: str
@@ -43,7 +42,6 @@ class Argument:
     most: int = INT_MAX
     values: tuple[type, ...] = ()
     is_versioned: bool = False
-    is_stored: bool = False
 
     def check_at(self, position: int) -> Check | None:
         """The fastest way to tell whether the value at this position of a message fits; None when
@@ -57,7 +55,7 @@ class Argument:
         if not self.types:
             return None
         types, problem_with = self.types, self.problem_with
-        if not (self.values or self.is_stored):
+        if not self.values:
             return lambda message: type(message[position]) in types
         # What is empty holds nothing wrong.
         return lambda message: (
@@ -79,7 +77,7 @@ class Argument:
                         f"{_described(key)} with {_described(held)} in {self.name}, expected a str "
                         f"with {_named(self.values)}"
                     )
-        return problem_of_values(value, self.name) if self.is_stored else None
+        return None
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ CHECKPOINT = Argument("a checkpoint", (int,), least=1, most=CHECKPOINT_ID_MAX)
 EVENT = Argument("an event")
 REASON = Argument("a reason", (str,))
 STATES = Argument("the operators' states", (dict,), values=(bytes,), is_versioned=True)
-COMMITTABLES = Argument("committables", (list,), is_stored=True)
+COMMITTABLES = Argument("committables", (list,))
 COUNTERS = Argument("counters", (dict,), values=(int, float))
 
 
@@ -137,6 +135,9 @@ def _acknowledged(
     states: dict[str, Versioned],
     committables: list[Any],
 ) -> tuple[Any, ...]:
+    # What is empty holds nothing that a checkpoint cannot hold.
+    if committables and (problem := problem_of_values(committables, COMMITTABLES.name)):
+        raise MessageMalformed(f"'acknowledge' with {problem}")
     return checkpoint, is_final, (states, committables)
 
 

@@ -39,21 +39,19 @@ class Tasks:
         self._post, self._post_later = master.queue.post, master.queue.post_later
         self._start_timeout_s = master.configuration.attempt_start_timeout_s
         self._start_reason = f"it did not run within {self._start_timeout_s:g} s of its start"
-        self._transport: Places = master.transport
+        self._transport = master.places
         self._read = MessageReader(len(master.configuration.providers)).read
         self._on_wire = master.coordinators.on_wire
         self._waiting, self._release = master.coordinators.waiting, master.coordinators.release
         master.job.bind("attempt", "task", self)
         master.job.bind("attempt", "scheduler", self)
         master.job.bind("gateway", "wire", self)
-        master.job.bind("checkpoint", "tasks", self)
 
     def places(self) -> list[int]:
         """The numbers of the attempts that are to be shown; at least one for each subtask."""
         return list(range(len(self._attempts)))
 
-    # what reaches processes: port `task` of the attempts, `wire` of the gateways, `tasks` of the
-    # checkpoint
+    # what reaches processes: port `task` of the attempts, `wire` of the gateways
 
     def restore(self, subtask: int, identity: int, attempt: int, checkpoint: int) -> None:
         states = self._master.checkpoints.subtask_states(subtask, checkpoint)
@@ -73,16 +71,6 @@ class Tasks:
             kind = "events" if type(event) is Together else "event"
             message = [kind, coordinator, number, event]
         self._transport.send(subtask, identity, message)
-
-    def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self._master.checkpoints.note_barriers()
-        self._transport.send(subtask, identity, ["barrier", checkpoint])
-
-    def complete(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self._transport.send(subtask, identity, ["complete", checkpoint])
-
-    def aborted(self, subtask: int, identity: int, checkpoint: int) -> None:
-        self._transport.send(subtask, identity, ["aborted", checkpoint])
 
     def finish(self, subtask: int, identity: int) -> None:
         """Tell the process that the job has what it needs."""

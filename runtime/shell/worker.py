@@ -29,7 +29,7 @@ from epochgate.runtime.api.plain_values import insist_on_plain
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.receipts import AwaitedReceipts, Receipt
 from epochgate.runtime.api.send_future import SendFuture, Together
-from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded, with_version
+from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.closing import close_all
 from epochgate.runtime.shell.wake_up import WakeUp
@@ -86,7 +86,10 @@ class Worker:
             if tag not in triggers:
                 raise ValueError(f"the driver sent {tag!r}, which this version does not know")
             post(triggers[tag], *message[1:])
-        self._guarded(self._queue.drain)
+        try:
+            self._queue.drain()
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything; the driver decides what follows
+            self._fail(error)
         for coordinator, number in self._unconfirmed.items():
             self.send(["confirm", coordinator, number])
         self._unconfirmed.clear()
@@ -98,10 +101,14 @@ class Worker:
         if not self._may_work:
             return Work.IDLE
         self.wake_up.pass_by()
-        outcome = self._guarded(self._work)
+        try:
+            outcome = self._work()
+        except BaseException as error:  # noqa: BLE001  # as in `handle`
+            self._fail(error)
+            return Work.IDLE
         if outcome is Work.ENDED:
             self._process(self.task.end_input)
-        return outcome or Work.IDLE
+        return outcome
 
     def _work(self) -> Work:
         outcome: Any = self.program.work()
@@ -126,14 +133,8 @@ class Worker:
             if self._journal is not None:
                 self._journal.close()
 
-    def _guarded(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except BaseException as error:  # noqa: BLE001  # user code may raise anything; the driver decides what follows
-            let_pass(error)
-            self._fail(error)
-
     def _fail(self, error: BaseException) -> None:
+        let_pass(error)
         is_fatal = isinstance(error, FatalTaskError | EpochgateError)
         reason = in_words(error)
         self._queue.abandon()  # no operator is called after one has raised
@@ -300,5 +301,6 @@ def _states_of(operators: Mapping[str, Operator], checkpoint_id: int) -> dict[st
                 f"{type(state).__name__}, and must return bytes: pack it with msgpack or json, or "
                 'return b"" for no state'
             )
-        states[operator_id] = with_version(operator.state_version, bytes(state))
+        version, state = operator.state_version, bytes(state)
+        states[operator_id] = state if version == FIRST else [version, state]
     return states

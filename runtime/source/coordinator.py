@@ -22,6 +22,7 @@ from epochgate.runtime.api.coordinator import (
     SubtaskGateway,
 )
 from epochgate.runtime.api.malformed_event import insist_on_form
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.source import events
 from epochgate.runtime.source.alignment import Aligner, WatermarkAlignment
 from epochgate.runtime.source.assignment import Assignments
@@ -213,7 +214,8 @@ class SourceCoordinator(OperatorCoordinator):
             return
         try:
             state = self._snapshot(enumerator, checkpoint_id)
-        except Exception as error:  # noqa: BLE001  # it is handed to the one who asked
+        except BaseException as error:  # noqa: BLE001  # it is handed to the one who asked
+            let_pass(error)
             result.set_exception(error)
         else:
             result.set_result(state)

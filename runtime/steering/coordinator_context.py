@@ -15,6 +15,7 @@ from epochgate.errors import UsageError
 from epochgate.runtime.api.coordinator import CheckpointAccess, RunningCoroutine
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
 from epochgate.runtime.api.coordinator_store import CoordinatorStore
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.user_code import load
 
 
@@ -65,7 +66,8 @@ class BatchContext:
         """Do the work, and then the rest, on this thread: a choice may block."""
         try:
             result = work()
-        except Exception as error:  # noqa: BLE001  # what the work raises is the coordinator's to judge
+        except BaseException as error:  # noqa: BLE001  # what the work raises is the coordinator's to judge
+            let_pass(error)
             then(None, error)
         else:
             then(result, None)

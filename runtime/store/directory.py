@@ -103,19 +103,19 @@ class DirectoryCheckpointStore:
         """
         if retained < 1:
             raise ValueError(f"retained is {retained}, and at least 1 checkpoint must be")
-        self._path = os.path.abspath(path)
-        self._job_id = job_id
+        self.path = os.path.abspath(path)
+        self.job_id = job_id
         self._retained = retained
         self._files: FileSystem = LocalFileSystem() if file_system is None else file_system
         self._clock = clock
         self._saves = 0
-        self._last_id: int | None = None
+        self.last_id: int | None = None
         self._uncertain_id: int | None = None
         self._closed = False
         self.warnings: list[str] = []
         with self._usable("open"):
-            self._files.make_directory(self._path)
-            self._held = HeldDirectory(self._files, self._path, job_id)
+            self._files.make_directory(self.path)
+            self._held = HeldDirectory(self._files, self.path, job_id)
         try:
             with self._usable("open"):
                 self._take_over()
@@ -124,26 +124,13 @@ class DirectoryCheckpointStore:
             raise
 
     @property
-    def path(self) -> str:
-        """The directory, absolute."""
-        return self._path
-
-    @property
-    def job_id(self) -> str:
-        return self._job_id
-
-    @property
     def epoch(self) -> int:
         return self._held.epoch
-
-    @property
-    def last_id(self) -> int | None:
-        return self._last_id
 
     def save(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
         self._refuse_if_closed()
         self._refuse_if_uncertain()
-        refuse_unless_next(checkpoint, self._job_id, self._last_id)
+        refuse_unless_next(checkpoint, self.job_id, self.last_id)
         started_s = self._clock()
         writing = self._parts.begin()
         data = encode_checkpoint(checkpoint, writing.keep)
@@ -151,7 +138,7 @@ class DirectoryCheckpointStore:
         self._parts.written(writing)
         self._publish(checkpoint.checkpoint_id, path, data, writing)
         self._parts.saved(checkpoint.checkpoint_id, writing)
-        self._last_id = checkpoint.checkpoint_id
+        self.last_id = checkpoint.checkpoint_id
         duration_s = self._clock() - started_s
         self._retire()
         size_bytes = len(data) + sum(map(len, writing.new.values()))
@@ -165,17 +152,17 @@ class DirectoryCheckpointStore:
         return self.save(checkpoint)
 
     def read_file(self, name: str) -> bytes:
-        return self._files.read_bytes(os.path.join(self._path, name))
+        return self._files.read_bytes(os.path.join(self.path, name))
 
     def write_file(self, name: str, data: bytes) -> None:
-        path = os.path.join(self._path, name)
+        path = os.path.join(self.path, name)
         self._files.make_directory(os.path.dirname(path))
         self._files.write_bytes_durably(path, data)
 
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()
-        place = f"the checkpoint directory {self._path}"
-        newest = newest_whole(self.ids(), self._last_id, place, self.load, self._set_aside)
+        place = f"the checkpoint directory {self.path}"
+        newest = newest_whole(self.ids(), self.last_id, place, self.load, self._set_aside)
         if newest is not None:
             self._parts.may_be_reused(newest.checkpoint_id)
         return newest
@@ -188,11 +175,11 @@ class DirectoryCheckpointStore:
                 data = self._files.read_bytes(path)
             except FileNotFoundError as error:
                 raise CheckpointNotFound(
-                    f"{self._path} holds no checkpoint {checkpoint_id}, but {self.ids()}"
+                    f"{self.path} holds no checkpoint {checkpoint_id}, but {self.ids()}"
                 ) from error
         with self._usable("read"):
             checkpoint = decode_checkpoint(
-                data, source=path, job_id=self._job_id, read_part=self.read_file
+                data, source=path, job_id=self.job_id, read_part=self.read_file
             )
         if checkpoint.checkpoint_id != checkpoint_id:
             raise CheckpointDamaged(path, f"it holds checkpoint {checkpoint.checkpoint_id}")
@@ -217,19 +204,19 @@ class DirectoryCheckpointStore:
     def _take_over(self) -> None:
         self._remove_temporaries()  # they may be what fills the disk
         if self._held.claim_is_damaged:
-            aside = self._keep_aside(os.path.join(self._path, CLAIM_NAME))
-            self._warn(f"the claim file of {self._path} was damaged; it is kept as {aside}")
+            aside = self._keep_aside(os.path.join(self.path, CLAIM_NAME))
+            self._warn(f"the claim file of {self.path} was damaged; it is kept as {aside}")
         self._held.claim()
         # The fence: a driver that has read the claim back before, and not renamed, has nothing to
         # rename any more.
         self._remove_temporaries()
-        self._last_id = max((found for found, _ in self._listed()), default=None)
+        self.last_id = max((found for found, _ in self._listed()), default=None)
         self._parts = Parts(f"{self._held.epoch}-{self._held.mark}")
         self._remove_needless_parts()
 
     def _remove_needless_parts(self) -> None:
         """Remove what drivers before have written and no stored checkpoint refers to."""
-        folder = os.path.join(self._path, PARTS_FOLDER)
+        folder = os.path.join(self.path, PARTS_FOLDER)
         if not self._files.exists(folder):
             return
         for checkpoint_id in self.ids():
@@ -246,16 +233,16 @@ class DirectoryCheckpointStore:
 
     def _remove_parts(self, names: Iterable[str]) -> None:
         for name in names:
-            self._files.remove(os.path.join(self._path, name))
+            self._files.remove(os.path.join(self.path, name))
 
     def _write_parts(self, writing: Writing) -> None:
         """Nothing refers to these so far, and no other driver has their names: no rename."""
         if not writing.new:
             return
-        folder = os.path.join(self._path, PARTS_FOLDER)
+        folder = os.path.join(self.path, PARTS_FOLDER)
         self._files.make_directory(folder)
         for name, content in writing.new.items():
-            file = self._files.open_for_writing(os.path.join(self._path, name))
+            file = self._files.open_for_writing(os.path.join(self.path, name))
             try:
                 file.write(content)
                 file.fsync()
@@ -264,17 +251,17 @@ class DirectoryCheckpointStore:
         self._files.fsync_directory(folder)
 
     def _remove_temporaries(self) -> None:
-        for name in self._files.list_directory(self._path):
+        for name in self._files.list_directory(self.path):
             if name.endswith(TEMPORARY_SUFFIX) and name.startswith(
                 (".checkpoint-", f".{CLAIM_NAME}")
             ):
-                self._files.remove(os.path.join(self._path, name))
+                self._files.remove(os.path.join(self.path, name))
 
     def _publish(self, checkpoint_id: int, path: str, data: bytes, writing: Writing) -> None:
         self._saves += 1
         # Never a name that another driver may make: it would be renamed half written.
         unique = f"{self._held.epoch}-{self._held.mark}-{self._saves}{TEMPORARY_SUFFIX}"
-        temporary = os.path.join(self._path, f".{checkpoint_file_name(checkpoint_id)}.{unique}")
+        temporary = os.path.join(self.path, f".{checkpoint_file_name(checkpoint_id)}.{unique}")
         renaming = False
         try:
             self._write_parts(writing)
@@ -287,7 +274,7 @@ class DirectoryCheckpointStore:
             self._refuse_if_not_mine(path)
             renaming = True
             self._files.rename(temporary, path)
-            self._files.fsync_directory(self._path)
+            self._files.fsync_directory(self.path)
         except OSError as error:
             if renaming:
                 self._take_back(checkpoint_id, path, error)
@@ -314,21 +301,21 @@ class DirectoryCheckpointStore:
         try:
             self._held.refuse_if_lost()
             self._files.remove(path)
-            self._files.fsync_directory(self._path)
+            self._files.fsync_directory(self.path)
         except OSError:
             self._uncertain_id = checkpoint_id
-            self._last_id = checkpoint_id
+            self.last_id = checkpoint_id
             raise self._uncertain() from error
 
     def _uncertain(self) -> CheckpointOutcomeUnknown:
         return CheckpointOutcomeUnknown(
-            f"whether checkpoint {self._uncertain_id} is stored in {self._path} is unknown: the "
+            f"whether checkpoint {self._uncertain_id} is stored in {self.path} is unknown: the "
             "disk failed after the file was written, and again when it was to be removed. Restart "
             "the job from this directory once the disk is well: it resumes from what is found there"
         )
 
     def _save_failure(self, checkpoint_id: int, error: OSError) -> CheckpointSaveFailed:
-        what = f"checkpoint {checkpoint_id} was not stored in {self._path}"
+        what = f"checkpoint {checkpoint_id} was not stored in {self.path}"
         kept = "The checkpoints before it are untouched"
         if error.errno in _NO_SPACE:
             return CheckpointStoreFull(
@@ -345,7 +332,7 @@ class DirectoryCheckpointStore:
                 self._files.remove(self._path_of(checkpoint_id))
             self._remove_parts(self._parts.retire(ids[-self._retained :]))
         except (OSError, CheckpointStoreUnusable) as error:
-            self._warn(f"an old checkpoint in {self._path} could not be removed: {error}")
+            self._warn(f"an old checkpoint in {self.path} could not be removed: {error}")
 
     def _set_aside(self, checkpoint_id: int, damage: CheckpointDamaged) -> None:
         path = self._path_of(checkpoint_id)
@@ -364,13 +351,13 @@ class DirectoryCheckpointStore:
             number += 1
             aside = f"{path}{DAMAGED_SUFFIX}-{number}"
         self._files.rename(path, aside)
-        self._files.fsync_directory(self._path)
+        self._files.fsync_directory(self.path)
         return aside
 
     def _listed(self) -> Iterator[tuple[int, bool]]:
         """Each checkpoint file's id, and whether it was kept aside."""
         with self._usable("list"):
-            names = self._files.list_directory(self._path)
+            names = self._files.list_directory(self.path)
         yield from filter(None, map(checkpoint_named, names))
 
     @contextlib.contextmanager
@@ -380,25 +367,25 @@ class DirectoryCheckpointStore:
         except OSError as error:
             if error.errno in _NO_SPACE:
                 raise CheckpointStoreFull(
-                    f"the checkpoint directory {self._path} cannot be opened: no space left "
+                    f"the checkpoint directory {self.path} cannot be opened: no space left "
                     f"({error}). Free some space and start again; nothing in it was changed"
                 ) from error
             raise CheckpointStoreUnusable(
-                f"cannot {doing} the checkpoint directory {self._path}: {error}. Expected a "
+                f"cannot {doing} the checkpoint directory {self.path}: {error}. Expected a "
                 "directory that this user may write to; check the path, its permissions and its "
                 "disk"
             ) from error
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise CheckpointStoreClosed(f"the store in {self._path} was closed; open it again")
+            raise CheckpointStoreClosed(f"the store in {self.path} was closed; open it again")
 
     def _refuse_if_uncertain(self) -> None:
         if self._uncertain_id is not None:
             raise self._uncertain()
 
     def _path_of(self, checkpoint_id: int) -> str:
-        return os.path.join(self._path, checkpoint_file_name(checkpoint_id))
+        return os.path.join(self.path, checkpoint_file_name(checkpoint_id))
 
     def _warn(self, sentence: str) -> None:
         self.warnings.append(sentence)

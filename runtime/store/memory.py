@@ -82,34 +82,18 @@ class InMemoryCheckpointStore:
                 f"the shelf belongs to job {self.shelf.job_id!r}, and this is job {job_id!r}. Give "
                 "each job a shelf of its own"
             )
-        self._job_id = job_id
+        self.job_id, self.path = job_id, ""
         self._retained = retained
         self.shelf.is_held, self.shelf.job_id = True, job_id
         self.shelf.epoch += 1
-        self._epoch = self.shelf.epoch
-        self._last_id = max((*self.shelf.checkpoints, *self.shelf.damaged), default=None)
+        self.epoch = self.shelf.epoch
+        self.last_id = max((*self.shelf.checkpoints, *self.shelf.damaged), default=None)
         self._next_failure: tuple[Exception, bool] | None = None
         self._uncertain: CheckpointOutcomeUnknown | None = None
         self._closed = False
         self.warnings: list[str] = []
-        self._parts = Parts(f"{self._epoch}-0")
+        self._parts = Parts(f"{self.epoch}-0")
         self._remove_needless_parts()
-
-    @property
-    def job_id(self) -> str:
-        return self._job_id
-
-    @property
-    def path(self) -> str:
-        return ""
-
-    @property
-    def epoch(self) -> int:
-        return self._epoch
-
-    @property
-    def last_id(self) -> int | None:
-        return self._last_id
 
     def fail_next_save(self, error: Exception | None = None, *, is_stored: bool = False) -> None:
         """Make the next `save` raise `error`, by default `CheckpointSaveFailed`, and store nothing.
@@ -129,13 +113,13 @@ class InMemoryCheckpointStore:
         self._refuse_if_closed()
         if self._uncertain is not None:
             raise CheckpointOutcomeUnknown(*self._uncertain.args)
-        refuse_unless_next(checkpoint, self._job_id, self._last_id)
+        refuse_unless_next(checkpoint, self.job_id, self.last_id)
         writing = self._parts.begin()
         data = encode_checkpoint(checkpoint, writing.keep)
         self._parts.written(writing)
-        if self.shelf.epoch != self._epoch:
+        if self.shelf.epoch != self.epoch:
             raise CheckpointStoreLost(
-                f"the driver of epoch {self._epoch} has lost the shelf to the one of epoch "
+                f"the driver of epoch {self.epoch} has lost the shelf to the one of epoch "
                 f"{self.shelf.epoch}. It may not save any more and must stop"
             )
         failure, self._next_failure = self._next_failure, None
@@ -143,18 +127,18 @@ class InMemoryCheckpointStore:
         if failure is not None:
             self._fail(checkpoint.checkpoint_id, data, *failure)
         self.shelf.checkpoints[checkpoint.checkpoint_id] = data
-        self._last_id = checkpoint.checkpoint_id
+        self.last_id = checkpoint.checkpoint_id
         self._parts.saved(checkpoint.checkpoint_id, writing)
-        for retired in self.ids()[: -self._retained]:
+        for retired in sorted(self.shelf.checkpoints)[: -self._retained]:
             del self.shelf.checkpoints[retired]
-        self._remove_parts(self._parts.retire(self.ids()))
+        self._remove_parts(self._parts.retire(self.shelf.checkpoints))
         size_bytes = len(data) + sum(map(len, writing.new.values()))
         return StoredInfo(self._name(checkpoint.checkpoint_id), size_bytes, 0.0)
 
     def adopt(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
         self._refuse_if_closed()
-        if self.shelf.epoch == self._epoch:
-            self.shelf.epoch = self._epoch = max(self._epoch, checkpoint.epoch) + 1
+        if self.shelf.epoch == self.epoch:
+            self.shelf.epoch = self.epoch = max(self.epoch, checkpoint.epoch) + 1
         return self.save(checkpoint)
 
     def read_file(self, name: str) -> bytes:
@@ -167,7 +151,7 @@ class InMemoryCheckpointStore:
 
     def latest(self) -> CompletedCheckpoint | None:
         self._refuse_if_closed()
-        newest = newest_whole(self.ids(), self._last_id, "the shelf", self.load, self._set_aside)
+        newest = newest_whole(self.ids(), self.last_id, "the shelf", self.load, self._set_aside)
         if newest is not None:
             self._parts.may_be_reused(newest.checkpoint_id)
         return newest
@@ -181,7 +165,7 @@ class InMemoryCheckpointStore:
             )
         name = self._name(checkpoint_id)
         checkpoint = decode_checkpoint(
-            data, source=name, job_id=self._job_id, read_part=self.read_file
+            data, source=name, job_id=self.job_id, read_part=self.read_file
         )
         if checkpoint.checkpoint_id != checkpoint_id:
             raise CheckpointDamaged(name, f"it holds checkpoint {checkpoint.checkpoint_id}")
@@ -192,7 +176,7 @@ class InMemoryCheckpointStore:
         return sorted(self.shelf.checkpoints)
 
     def close(self) -> None:
-        if not self._closed and self.shelf.epoch == self._epoch:
+        if not self._closed and self.shelf.epoch == self.epoch:
             self.shelf.is_held = False
         self._closed = True
 
@@ -205,7 +189,7 @@ class InMemoryCheckpointStore:
     def _fail(self, checkpoint_id: int, data: bytes, error: Exception, is_stored: bool) -> None:
         if is_stored:
             self.shelf.checkpoints[checkpoint_id] = data
-            self._last_id = checkpoint_id
+            self.last_id = checkpoint_id
         if isinstance(error, CheckpointOutcomeUnknown):
             self._uncertain = error
         raise error
@@ -236,4 +220,4 @@ class InMemoryCheckpointStore:
             raise CheckpointStoreClosed("the store on this shelf was closed; open another")
 
     def _name(self, checkpoint_id: int) -> str:
-        return f"memory:{self._job_id}/{checkpoint_id}"
+        return f"memory:{self.job_id}/{checkpoint_id}"

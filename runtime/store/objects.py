@@ -100,7 +100,8 @@ class ObjectCheckpointStore:
         """
         if retained < 1:
             raise ValueError(f"retained is {retained}, and at least 1 checkpoint must be")
-        self._objects, self._job_id, self._retained = objects, job_id, retained
+        self._objects, self._retained = objects, retained
+        self.path, self.job_id = objects.url, job_id
         self._clock = clock
         self._closed = False
         self._uncertain: CheckpointOutcomeUnknown | None = None
@@ -113,19 +114,6 @@ class ObjectCheckpointStore:
         self._remove_unsaved()
 
     @property
-    def path(self) -> str:
-        """The URL."""
-        return self._objects.url
-
-    @property
-    def job_id(self) -> str:
-        return self._job_id
-
-    @property
-    def epoch(self) -> int:
-        return self._epoch
-
-    @property
     def last_id(self) -> int | None:
         last = self._log.state["last"]
         return None if last is None else int(last)
@@ -134,13 +122,13 @@ class ObjectCheckpointStore:
         self._refuse_if_closed()
         if self._uncertain is not None:
             raise CheckpointOutcomeUnknown(*self._uncertain.args)
-        refuse_unless_next(checkpoint, self._job_id, self.last_id)
+        refuse_unless_next(checkpoint, self.job_id, self.last_id)
         started_s = self._clock()
         writing = self._parts.begin()
         data = encode_checkpoint(checkpoint, writing.keep)
         self._parts.written(writing)
         number = checkpoint.checkpoint_id
-        key = f"{FOLDER}/{number:012d}-{self._epoch}-{self._mark}.epochgate"
+        key = f"{FOLDER}/{number:012d}-{self.epoch}-{self._mark}.epochgate"
         before = set(self._log.state["saved"].values())
         try:
             for name, content in writing.new.items():
@@ -193,7 +181,7 @@ class ObjectCheckpointStore:
             raise self._unusable("read", error) from error
         try:
             checkpoint = decode_checkpoint(
-                data, source=source, job_id=self._job_id, read_part=self.read_file
+                data, source=source, job_id=self.job_id, read_part=self.read_file
             )
         except OSError as error:
             raise self._unusable("read", error) from error
@@ -224,14 +212,14 @@ class ObjectCheckpointStore:
         """Claim the log as it was last seen: one who has claimed it since is not replaced."""
         try:
             state = self._log.state
-            if state.get("product", KIND) != KIND or state.get("job", self._job_id) != self._job_id:
+            if state.get("product", KIND) != KIND or state.get("job", self.job_id) != self.job_id:
                 raise CheckpointOfAnotherJob(
                     f"{self.path} belongs to job {state.get('job')!r} ({state.get('product')}), "
-                    f"and this is job {self._job_id!r}. Give each job a checkpoint directory of "
+                    f"and this is job {self.job_id!r}. Give each job a checkpoint directory of "
                     "its own, outside of its target"
                 )
-            self._epoch = max(int(state["epoch"]), after_epoch) + 1
-            claim: dict[str, Any] = {"job": self._job_id, "product": KIND, "epoch": self._epoch}
+            self.epoch = max(int(state["epoch"]), after_epoch) + 1
+            claim: dict[str, Any] = {"job": self.job_id, "product": KIND, "epoch": self.epoch}
             self._log.claim(self._mark, {**claim, "run": self._mark})
         except LogTakenOver as error:
             raise CheckpointStoreInUse(
@@ -254,7 +242,7 @@ class ObjectCheckpointStore:
 
     def _remove_needless_parts(self) -> None:
         """Remove the parts to which no stored checkpoint refers."""
-        self._parts = Parts(f"{self._epoch}-{self._mark}")
+        self._parts = Parts(f"{self.epoch}-{self._mark}")
         try:
             names = self._objects.list(PARTS_FOLDER)
             for number, key in self._log.state["saved"].items() if names else ():
@@ -272,7 +260,7 @@ class ObjectCheckpointStore:
             self._log.append(entry)
         except LogTakenOver as error:
             raise CheckpointStoreLost(
-                f"this driver (epoch {self._epoch}) has lost the checkpoints in {self.path} to a "
+                f"this driver (epoch {self.epoch}) has lost the checkpoints in {self.path} to a "
                 "later start. It may not save any more and must stop; the job goes on in the other "
                 "driver"
             ) from error

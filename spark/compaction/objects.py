@@ -13,7 +13,6 @@ Leaves to the machine which step is next. Runs where the command runs, on one th
 
 from __future__ import annotations
 
-import io
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -27,6 +26,7 @@ from epochgate.spark.compaction.errors import CompactionReplaced, NothingThere, 
 from epochgate.spark.compaction.merging import Merger, Source
 from epochgate.spark.compaction.plan import Merge, Plan, Wanted, plan
 from epochgate.spark.files.checkpoint_directory import merged_name
+from epochgate.spark.files.object_file import ObjectFile
 from epochgate.spark.parquet_sink.object_target import (
     INITIAL,
     PRODUCT,
@@ -202,36 +202,7 @@ class ObjectCompaction:
         return [file.name for merge in self.planned.merges for file in merge.small]
 
     def _opened(self, path: str) -> Any:
-        size_bytes = self._objects.size(path)
-        if size_bytes <= WHOLE_BYTES:
+        status = self._objects.status(path)
+        if status.size_bytes <= WHOLE_BYTES:
             return pa.BufferReader(self._objects.get(path))
-        return pa.PythonFile(io.BufferedReader(_Ranges(self._objects, path, size_bytes)), mode="r")
-
-
-class _Ranges(io.RawIOBase):
-    """A large object, read by ranges."""
-
-    def __init__(self, objects: ObjectStore, path: str, size_bytes: int) -> None:
-        self._objects, self._path, self._size_bytes, self._at = objects, path, size_bytes, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size_bytes}[whence]
-        self._at = begin + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        length = min(len(buffer), self._size_bytes - self._at)
-        if length <= 0:
-            return 0
-        buffer[:length] = self._objects.get_range(self._path, self._at, length)
-        self._at += length
-        return length
+        return pa.PythonFile(ObjectFile(self._objects, status), mode="r")

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from epochgate.runtime.api.own_frames import own_frames
+from epochgate.runtime.api.own_frames import split_frames
+from epochgate.runtime.api.raised import described, let_pass
 from epochgate.spark.files.errors import TransformFailed
 from epochgate.spark.files.frames import Takes, to_argument, to_batches
 from epochgate.spark.files.reader import ReadBatch
@@ -44,12 +45,12 @@ class BatchTransform:
             result = self._function(to_argument(read.batch, self._takes))
             return list(to_batches(result, self._takes, read.batch))
         # The user's code may raise anything; all of it is reported with the rows it happened on.
-        except Exception as error:
+        except BaseException as error:
+            let_pass(error)
             raise TransformFailed(
                 read.split.path,
                 read.split.split_id,
                 read.rows.start,
                 read.rows.stop,
-                f"{type(error).__name__}: {error}",
-                own_frames(error),
+                *split_frames(described(error)),
             ) from error

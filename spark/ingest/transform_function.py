@@ -49,7 +49,7 @@ def load_transform(name: str) -> TransformFunction:
             f"{os.getcwd()!r} and on Python's path; run the command from the directory that holds "
             f"{error.name.split('.')[0]}.py, or set PYTHONPATH"
         ) from error
-    except Exception as error:  # the user's module may raise anything
+    except (Exception, SystemExit) as error:  # the user's module may be a script
         raise _broken(module_name, error) from error
     for attribute in path.split("."):
         if not hasattr(found, attribute):
@@ -73,7 +73,7 @@ def require_callable(function: Any, name: str) -> TransformFunction:
     return checked
 
 
-def _broken(module_name: str, error: Exception) -> TransformBroken:
+def _broken(module_name: str, error: BaseException) -> TransformBroken:
     return TransformBroken(
         f"the transform's module {module_name!r} cannot be imported: "
         f"{type(error).__name__}: {error}. Correct it, or install what it needs"

@@ -32,7 +32,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterable
 
 import pyarrow as pa
@@ -86,8 +85,6 @@ from epochgate.spark.parquet_sink.replacing import (
     replace_all,
 )
 from epochgate.spark.parquet_sink.tree import Tree, nothing_changing, read_tree, walk
-
-_STAGED_NAME = re.compile(r"part-\d+-(\d+)-\d+-.*")
 
 
 class ParquetTarget:
@@ -333,21 +330,11 @@ class ParquetTarget:
         For use after `claim`, before any writer of this run exists; `keep` is what the restored
         checkpoint still has to commit. Files that a crashed commit had gathered are kept alike.
         """
+        self._ownership.require_owner()
         kept = {committable.file_name for committable in keep}
-        return self._remove_staged(lambda name: name not in kept)
-
-    def remove_attempt(self, attempt: int, keep: Iterable[Committable]) -> list[str]:
-        """Remove what a dead attempt of this run has staged, except for `keep`; returns the paths.
-
-        `keep` is what the attempt handed over for checkpoints that may still be committed.
-        """
-        kept = {committable.file_name for committable in keep}
-
-        def is_orphan(name: str) -> bool:
-            match = _STAGED_NAME.fullmatch(name)
-            return match is not None and int(match[1]) == attempt and name not in kept
-
-        return self._remove_staged(is_orphan)
+        return remove_staged(
+            self._files, self.working_directory, self._run_id, lambda name: name not in kept
+        )
 
     def _is_known(self, checkpoint: int) -> bool:
         """Whether it is visible as far as this run has seen."""
@@ -435,7 +422,3 @@ class ParquetTarget:
         with contextlib.suppress(OSError, pa.ArrowException, KeyError):
             return written_schema(path)
         return None
-
-    def _remove_staged(self, is_orphan: Callable[[str], bool]) -> list[str]:
-        self._ownership.require_owner()
-        return remove_staged(self._files, self.working_directory, self._run_id, is_orphan)

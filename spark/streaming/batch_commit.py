@@ -30,7 +30,7 @@ def commit_limit(timeout_s: float) -> Limit:
     return Limit("commit_timeout_s, or the option commitTimeout", timeout_s)
 
 
-class BatchPlace(Protocol):
+class CommitTarget(Protocol):
     """Where a batch takes effect. Each step may raise RetryLater, where its outcome is not known or
     others came before, or another error.
     """
@@ -66,13 +66,13 @@ class BatchCommit:
 
     def __init__(
         self,
-        place: BatchPlace,
+        target: CommitTarget,
         pause: Callable[[float], None] = time.sleep,
         timeout_s: float = COMMIT_TIMEOUT_S,
         *,
         calls_user: bool = False,
     ) -> None:
-        self._place, self._pause, self._calls_user = place, pause, calls_user
+        self._target, self._pause, self._calls_user = target, pause, calls_user
         self._limit = commit_limit(timeout_s)
         self._calls = LimitedCalls("epochgate-batch-commit")
         self._system = Handles(QueryBatches)
@@ -98,11 +98,11 @@ class BatchCommit:
         if tries:
             self._pause(min(PAUSE_S * 2**tries, PAUSE_MAX_S))
         with self._step() as machine:
-            machine.looked(*self._limited("look", batch, self._place.look))
+            machine.looked(*self._limited("look", batch, self._target.look))
 
     def note(self, batch: int) -> None:
         with self._step() as machine:
-            self._limited("note", batch, self._place.note)
+            self._limited("note", batch, self._target.note)
             machine.noted()
 
     def apply(self, batch: int) -> None:
@@ -111,18 +111,18 @@ class BatchCommit:
 
     def _applied(self, batch: int) -> bool:
         if not self._calls_user:
-            return self._limited("apply", batch, self._place.apply)
+            return self._limited("apply", batch, self._target.apply)
         with watched(f"the function of batch {batch}"):
-            return self._place.apply()
+            return self._target.apply()
 
     def record(self, batch: int) -> None:
         with self._step() as machine:
-            self._limited("record", batch, self._place.record)
+            self._limited("record", batch, self._target.record)
             machine.recorded()
 
     def sweep(self, batch: int) -> None:
         with self._step() as machine:
-            self._limited("sweep", batch, self._place.sweep)
+            self._limited("sweep", batch, self._target.sweep)
             machine.swept()
 
     def _limited(self, step: str, batch: int, function: Callable[[], T]) -> T:
@@ -133,7 +133,7 @@ class BatchCommit:
         self._outcome = None
 
     def refused(self, batch: int, reason: int) -> None:
-        self._outcome = self._place.refusal(reason)
+        self._outcome = self._target.refusal(reason)
 
     def failed(self, batch: int) -> None:
         self._outcome = self._error

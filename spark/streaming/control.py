@@ -396,7 +396,7 @@ class Steered:
         try:
             result = self._call(frame, batch, copy.deepcopy(decision.value), transaction)
             self._control.returned(query, batch, result)
-        except Exception as error:
+        except BaseException as error:
             # Where the store does not answer, the error is told without who has set the values.
             updates: list[Update] = []
             with contextlib.suppress(OSError, ValueError):

@@ -18,8 +18,8 @@ from epochgate.spark.streaming.batch_commit import COMMIT_TIMEOUT_S, BatchCommit
 from epochgate.spark.streaming.errors import NoQuery, OnceUnusable
 from epochgate.spark.streaming.identity import BatchIdentity, location_of, offsets_of
 from epochgate.spark.streaming.ledgers import Ledger
+from epochgate.spark.streaming.noted_target import NotedTarget
 from epochgate.spark.streaming.options import Accepted, batches
-from epochgate.spark.streaming.place import QueryPlace
 from epochgate.spark.streaming.running_query import id_in_spark, require_location
 
 if TYPE_CHECKING:
@@ -85,20 +85,20 @@ class Once:
         require_location(df, self.location)
         query = self.query or query_of(df)
         limit = commit_limit(self.commit_timeout_s)
-        place, accepts, held = limited(
+        target, accepts, held = limited(
             f"the ledger of batch {batch}", limit, lambda: self._begun(query, df, batch)
         )
-        commit = BatchCommit(place, timeout_s=self.commit_timeout_s, calls_user=True)
+        commit = BatchCommit(target, timeout_s=self.commit_timeout_s, calls_user=True)
         commit.commit(batch, accepts, held)
 
-    def _begun(self, query: str, df: DataFrame, batch: int) -> tuple[QueryPlace, int, int]:
+    def _begun(self, query: str, df: DataFrame, batch: int) -> tuple[NotedTarget, int, int]:
         location = self.location or f"query {query}"
         offsets = offsets_of(self.location, batch) if self.location else ""
         identity = BatchIdentity(query, batch, location, offsets)
         ledger, call = self.ledger, functools.partial(self.function, df, batch)
         notes = ledger.notes()
-        place = QueryPlace(ledger, notes, identity, lambda own: ledger.call(query, batch, call))
-        return place, *self.accepted.code(notes.read(), query, location, batch)
+        target = NotedTarget(ledger, notes, identity, lambda own: ledger.call(query, batch, call))
+        return target, *self.accepted.code(notes.read(), query, location, batch)
 
 
 def _insist_on_call(ledger: Any, function: Any) -> None:

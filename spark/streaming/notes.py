@@ -1,7 +1,8 @@
 """What is noted of streaming queries beside a target: where from, and with which offsets.
 
 Decides the form of a note, and that notes change by compare and exchange alone: of two processes
-that have read the same, one is told to read again. Leaves to `QueryBatch` what a note means. Runs
+that have read the same, one is told to read again. All of the notes is compared, since their
+versions begin again once a target is dropped. Leaves to `QueryBatch` what a note means. Runs
 where a batch is committed. Notes are few: one for each query that has written to the target.
 """
 
@@ -52,7 +53,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Notes:
-    """All notes of a target, as of one reading; `version`: what an exchange compares."""
+    """All notes of a target, as of one reading; `version`: how often they have changed."""
 
     version: int = 0
     queries: Mapping[str, Note] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class DirectoryNotes:
         if lock is None:
             raise RetryLater(f"{self._path} is being written")
         try:
-            if self.read().version != read.version:
+            if self.read() != read:
                 raise RetryLater(f"{self._path} has changed")
             notes = Notes(read.version + 1, queries)
             self._files.write_bytes_durably(self._path, notes.to_bytes())
@@ -154,9 +155,13 @@ class ObjectNotes:
         return Notes.from_bytes(self._objects.get(keys[-1]), place)
 
     def exchange(self, read: Notes, queries: Mapping[str, Note]) -> None:
-        """Create the object of the next number, and remove old ones."""
+        """Create the object of the next number, and remove old ones. A target that is dropped
+        between the look and that is not noticed.
+        """
         notes = Notes(read.version + 1, queries)
         try:
+            if self.read() != read:
+                raise FileExistsError
             self._objects.create(self._key(notes.version), notes.to_bytes())
         except FileExistsError as error:
             raise RetryLater(f"{self._objects.url}/{self._folder} has changed") from error

@@ -17,8 +17,8 @@ from epochgate.runtime.limited import limited
 from epochgate.spark.streaming.batch_commit import BatchCommit, commit_limit
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.identity import BatchIdentity, offsets_of
+from epochgate.spark.streaming.noted_target import NotedTarget, UnnotedTarget
 from epochgate.spark.streaming.options import SinkOptions, parse
-from epochgate.spark.streaming.place import QueryPlace, WritePlace
 from epochgate.spark.streaming.source import ReadsStreams
 from epochgate.spark.streaming.targets.target import Staged
 from epochgate.spark.streaming.tasks import StagedPart, stage
@@ -86,8 +86,8 @@ class FrameWriter(datasource.DataSourceArrowWriter):
     def commit(self, messages: Messages) -> None:
         """Show the rows, all at once, and in the place of others with mode "overwrite"."""
         staged = staged_by(messages, self._query, 0)
-        place = WritePlace(self._options.target, staged, self._overwrite)
-        BatchCommit(place, timeout_s=self._options.commit_timeout_s).commit(0, 0)
+        target = UnnotedTarget(self._options.target, staged, self._overwrite)
+        BatchCommit(target, timeout_s=self._options.commit_timeout_s).commit(0, 0)
 
     def abort(self, messages: Messages) -> None:
         """Remove what is staged: no one commits it any more."""
@@ -112,27 +112,27 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
         """Show the batch, unless that was done. Raises BatchRefused, and what the target raises."""
         staged = staged_by(messages, "", batch)
         timeout_s = self._options.commit_timeout_s
-        place, accepts, held = limited(
+        target, accepts, held = limited(
             f"the target of batch {batch}", commit_limit(timeout_s), lambda: self._begun(staged)
         )
-        BatchCommit(place, timeout_s=timeout_s).commit(batch, accepts, held)
+        BatchCommit(target, timeout_s=timeout_s).commit(batch, accepts, held)
 
     def abort(self, messages: Messages, batch: int) -> None:
         """What the machine says of it: nothing, since the batch may have taken effect."""
-        BatchCommit(self._place(Staged("", batch, "", {}))).abort()
+        BatchCommit(self._noted(Staged("", batch, "", {}))).abort()
 
-    def _begun(self, staged: Staged) -> tuple[QueryPlace, int, int]:
+    def _begun(self, staged: Staged) -> tuple[NotedTarget, int, int]:
         options = self._options
         known = options.target.notes().read()
         code = options.accepted.code(known, staged.query, options.location, staged.batch)
-        return self._place(staged), *code
+        return self._noted(staged), *code
 
-    def _place(self, staged: Staged) -> QueryPlace:
+    def _noted(self, staged: Staged) -> NotedTarget:
         target, location = self._options.target, self._options.location
         identity = BatchIdentity(
             staged.query, staged.batch, location, offsets_of(location, staged.batch)
         )
-        return QueryPlace(target, target.notes(), identity, lambda own: target.apply(staged, own))
+        return NotedTarget(target, target.notes(), identity, lambda own: target.apply(staged, own))
 
 
 def prepared(options: SinkOptions) -> Any:

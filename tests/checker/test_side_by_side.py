@@ -19,6 +19,7 @@ from epochgate.fsm.closed import Step
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
+from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.models.closed.talking import TalkingJob
@@ -58,6 +59,7 @@ DEEP_JOBS: tuple[ClosedJob, ...] = (
     TalkingJob(coordinators=2, F=2),
     PressedJob(),
     ResumingJob(F=2),
+    LiveJob(),
 )
 
 

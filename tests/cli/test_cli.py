@@ -32,11 +32,12 @@ def epochgate_process(*arguments: str, timeout_s: float = 60) -> subprocess.Comp
 class Stand:
     """A command that does what a test wants, in the place of a module."""
 
+    HELP, DESCRIPTION, EPILOG = "for a test", "", ""
+
     def __init__(self, run: Callable[[], int]) -> None:
         self._run = run
 
-    def add_parser(self, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-        subparsers.add_parser("stand", help="for a test")
+    def declare(self, parser: argparse.ArgumentParser) -> None: ...
 
     def run(self, arguments: argparse.Namespace) -> int:
         return self._run()

@@ -12,13 +12,13 @@ from epochgate.models.closed.sources import Sources
 def test_each_split_is_read_by_exactly_one_surviving_history_on_every_interleaving() -> None:
     result = check(Sources())
     assert result.verdict is Verdict.PASS
-    assert (result.states, result.transitions) == (292_644, 2_798_010)
+    assert (result.states, result.transitions) == (539_064, 5_327_322)
 
 
 @pytest.mark.parametrize(
     ("sizes", "states", "transitions"),
     [
-        ({"subtasks": 1, "S": 2}, 10_250, 62_056),
+        ({"subtasks": 1, "S": 2}, 18_106, 115_094),
         ({"subtasks": 1, "S": 2, "K": 2, "F": 2, "G": 0}, 34_320, 209_039),
     ],
 )

@@ -99,13 +99,13 @@ def test_a_shell_without_a_queue_asks_with_a_limit(machine: str, message: str) -
         assert "self._calls.call" in calls_of(room, message)
 
 
-OUTSIDE = ("_entries", "_versions", "_numbered", "_place", "_side", "_enumerator", "_chooser")
+OUTSIDE = ("_entries", "_versions", "_target", "_side", "_enumerator", "_chooser")
 """What a room holds of the outside: stores, targets, and objects of the user's."""
 DIRECT = {
     ("Planning._states", "self._entries.numbers"): "its caller is within a call with a limit",
     ("Planning._states", "self._entries.get"): "its caller is within a call with a limit",
-    ("BatchCommit._applied", "self._place.apply"): "a function of the user's, which is watched",
-    ("BatchCommit.refused", "self._place.refusal"): "words",
+    ("BatchCommit._applied", "self._target.apply"): "a function of the user's, which is watched",
+    ("BatchCommit.refused", "self._target.refusal"): "words",
     ("CompactionRun.stage", "self._side.stage"): "merging, which is watched",
     ("Updating._found", "self._versions.newest"): "its caller is within a call with a limit",
 }

@@ -138,6 +138,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     SettingChanges: (bounds(ChangedSetting),),
     SendWindows: (
         bounds(FloodedTask, events=5, large=5, said=0, K=0, F=0),
+        bounds(FloodedTask, events=3, large=3, unconfirmed_bytes_max=4, said=0, K=0, F=0),
         bounds(FloodedTask, said=0, F=0),
     ),
     ReceiveWindows: (

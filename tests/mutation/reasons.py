@@ -68,6 +68,12 @@ EQUIVALENT: dict[str, str] = {
         "the bytes that are watched for are those of one message at least"
     ),
     "send_window.allow_alone: `sent + size` -> `sent - size`": SMALLER_GRANT,
+    "send_window.refuse: `size > self.refused` -> `size >= self.refused`": EQUAL,
+    "send_window.most_left: `beside > half` -> `beside >= half`": EQUAL,
+    "send_window.most_left: `beside > 0` -> `beside >= 0`": EQUAL,
+    "send_window.tell: `self.refused = 0` -> `self.refused = 1`": (
+        "a byte fits wherever half of the bound is free"
+    ),
     "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
     "is_in_force": "a version that is in force is not older than itself",
     "batch_decision.ask_forget: `self.batch > self.system.retained` -> "

@@ -125,9 +125,12 @@ class Tasks(Hosts):
         self.at, self.state, self.attempt = host.number, RUNNING, self.begin(0, host)
 
     def look_at_task(self) -> None:
-        for host in self.hosts:
-            is_free = host.is_open and not self.holds(host)
-            self.told[host.executor] = Executor(host.name, is_free)
+        # Of the executors that are lost, Spark tells no more.
+        self.told = {
+            host.executor: Executor(host.name, host.is_open and not self.holds(host))
+            for host in self.hosts
+            if not host.is_given_up
+        }
         self.look({0: self.now_s})
 
     def connect(self) -> None:

@@ -5,7 +5,8 @@ enumerator, over one store. Spark is played: its two logs, and what it asks when
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, Final
 from unittest import mock
 
 from epochgate.fsm.machine import Machine
@@ -32,6 +33,8 @@ from tests.runtime.steering.numbered import Numbers, are_at_least
 
 PLACE = "the place of the plans"
 REFUSED = RuntimeError("the schedule lets the user's code raise")
+ERASE: Final = "erase"
+"""The outcome of a removal that has removed something, and goes on later or fails."""
 
 
 class Struck(BatchEnumerator):
@@ -46,12 +49,30 @@ class Struck(BatchEnumerator):
         return taken
 
 
+class Plan(Connection):
+    """A connection that stands still behind the removal of a plan."""
+
+    _process: Driver
+
+    def delete(self, key: str) -> None:
+        was_there = key in self._kept.entries
+        super().delete(key)
+        if was_there and self._process.outcome == ERASE:
+            self._process.stand_again()
+
+
 class Driver(Process):
     """A process that drives the query."""
 
+    connection: Plan
+
     def __init__(self, world: Plans) -> None:
         super().__init__()
-        self.connection, self._world = Connection(world.kept, self), world
+        self.connection, self._world = Plan(world.kept, self), world
+        self.stood: tuple[str, tuple[Any, ...]] = "", ()
+        """The last question."""
+        self.has_swept = False
+        """All that was to be removed is, and the removal has not ended."""
         bounds = {n: world.system.constants[n] for n in ("retained", "entry_retries")}
         with mock.patch.object(planning, "Handles", gated(self, world.lie, **bounds)):
             self.shell = Planning(
@@ -62,6 +83,15 @@ class Driver(Process):
         self.found: PlannedBatch | None = None
         """The plan by which the tasks read."""
 
+    def stand(self, message: str, arguments: tuple[Any, ...]) -> None:
+        self.stood = message, arguments
+        self.has_swept = self.has_swept and message == "forget"
+        super().stand(message, arguments)
+
+    def stand_again(self) -> None:
+        """Stand in the midst of what was asked last."""
+        self.stand(*self.stood)
+
     def _made(self, behind: tuple[int, Any] | None) -> Struck:
         if self.outcome == DENY:
             raise REFUSED
@@ -70,11 +100,18 @@ class Driver(Process):
         return enumerator
 
     def _remove_left(self, states: Iterator[tuple[int, Any]]) -> None:
+        self._strike()
+        list(states)
+        if self.outcome == ERASE:
+            self.has_swept = True
+            self.stand_again()
+            self._strike()
+
+    def _strike(self) -> None:
         if self.outcome == DENY:
             raise REFUSED
         if self.outcome == HANG:
             raise CallLate("the removal does not end")
-        list(states)
 
     def _newest_filter(self) -> SplitFilter:
         if self.outcome == DENY:
@@ -98,7 +135,7 @@ class Plans(Clients):
 
     def facts(self) -> Iterator[tuple[str, Any, Any]]:
         stream = self.system.stream
-        there = {int(key[-20:-5]): opened(data) for key, data in self.kept.entries.items()}
+        there = {batch_of(key): opened(data) for key, data in self.kept.entries.items()}
         for batch in range(1, self.system.slots):
             yield f"a plan of batch {batch}", stream.is_there[batch], batch in there
             if batch in there:
@@ -137,7 +174,24 @@ class Plans(Clients):
 
     def _newest(self) -> int:
         """The newest batch with a plan."""
-        return max(int(key[-20:-5]) for key in self.kept.entries)
+        return max(map(batch_of, self.kept.entries))
+
+    def forgotten(self, number: int) -> list[int]:
+        """The batches whose plans the process is to remove, and that are there."""
+        process = self.processes[number]
+        last = process.arguments[1] if process.asked == "forget" else 0
+        return [batch for batch in map(batch_of, self.kept.entries) if batch <= last]
+
+    def may_erase(self, number: int) -> bool:
+        process = self.processes[number]
+        return process.asked == "forget" and not process.has_swept
+
+    def is_apart(self, number: int) -> bool:
+        """Whether a plan that is to go has come since the shell has listed them: it leaves that
+        one, as one that comes after the removal.
+        """
+        listed = self.processes[number].shell._listed
+        return any(batch not in listed for batch in self.forgotten(number))
 
     def stop(self, number: int) -> None:
         self.replace(number, Driver(self))
@@ -189,6 +243,13 @@ class Plans(Clients):
 
     acts: ClassVar[Mapping[str, Act]] = {
         **STORE_ACTS,
+        "client.answer": replace(STORE_ACTS["client.answer"], is_apart=is_apart),
+        "client.erase": Act(
+            lambda world, n: world.answer(n, ERASE),
+            may_erase,
+            "nothing is being removed",
+            is_apart,
+        ),
         "stream.appear": Act(
             appear, lambda world: world.source.there < world.system.S, "all splits are there"
         ),
@@ -217,6 +278,11 @@ class Plans(Clients):
 
     def is_(self, number: int, *states: str) -> bool:
         return self.processes[number].state in states
+
+
+def batch_of(key: str) -> int:
+    """The batch of an entry."""
+    return int(key[-20:-5])
 
 
 def split_between(first: int, last: int, version: int) -> tuple[list[str], list[str], int]:

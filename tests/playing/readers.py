@@ -105,6 +105,9 @@ class ReadersWorld(QueuedWorld):
         call(*arguments)
         self.is_announced = self.is_announced and bool(self.enumerator.there(0))
 
+    def told_of_reader(self) -> None:
+        """An enumerator that raises fails the job, which is no part of this system."""
+
     def heard(self, subtask: int, attempt: int, event: Any) -> None:
         """No reader says anything here."""
         raise AssertionError(f"{event} of attempt {attempt} is heard")

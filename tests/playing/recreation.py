@@ -103,8 +103,7 @@ class Coordinator(OperatorCoordinator):
         self._world.heard = call
         if self._world.is_to_raise:
             self._world.is_to_raise = False
-            self._world.results.pop(call, None)  # the failure of the job ends it
-            raise ValueError(RAISED)
+            self._world.raise_of(call)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         self._hear(checkpoint_id)
@@ -155,9 +154,18 @@ def _checkpoint(wrapper: RecreatedCoordinator, number: int) -> Future[bytes]:
     return result
 
 
-def _ask(wrapper: RecreatedCoordinator, number: int) -> Any:
+def _ask(wrapper: RecreatedCoordinator, number: int) -> Future[Any]:
     """Ask as a client, who alone is told of an error; in other calls it fails the job."""
-    return wrapper.handle_client_request(number)
+    answer: Future[Any] = Future()
+    try:
+        told = wrapper.handle_client_request(number)
+    except ValueError as error:
+        answer.set_exception(error)
+        return answer
+    if isinstance(told, Future):
+        return told
+    answer.set_result(told)
+    return answer
 
 
 CALLS: tuple[Callable[[RecreatedCoordinator, int], Any], ...] = (
@@ -198,6 +206,8 @@ class RecreationWorld(QueuedWorld):
         self.meant_for: dict[int, int] = {}
         self.results: dict[int, Future[Any]] = {}
         """For calls that wait or that are answered later, how they end."""
+        self.asked, self.refused = set[int](), set[int]()
+        """Calls of clients, and those of them that a coordinator has answered by raising."""
         self.closes: dict[int, tuple[Any, Callable[..., None], str]] = {}
         self.timers: dict[int, Callable[[], None]] = {}
         self.numbered: list[Numbered] = []
@@ -237,6 +247,9 @@ class RecreationWorld(QueuedWorld):
         yield "the last call that was heard", inners.heard, self.heard
         for number, result in self.results.items():
             yield f"whether call {number} is open", inners.is_open[number - 1], not result.done()
+        for number in self.refused:
+            error = self.results[number].exception(timeout=0)
+            yield f"what the client of call {number} is told", RAISED, str(error)
         expected, self._expected = self._expected[:1], []
         failed, self._failed = self._failed, []
         yield "why the job fails", expected, failed
@@ -263,6 +276,14 @@ class RecreationWorld(QueuedWorld):
             text = str(error)
             self._failed.append(next(why for why in OF_TRIGGERS.values() if why in text))
 
+    def raise_of(self, call: int) -> None:
+        """Raise where a coordinator hears a call."""
+        if call in self.asked:
+            self.refused.add(call)
+        else:
+            self.results.pop(call, None)  # the failure of the job ends it
+        raise ValueError(RAISED)
+
     def stumble(self) -> None:
         """Raise if the schedule lets a coordinator that is there not come up."""
         if self.is_to_stumble:
@@ -280,11 +301,17 @@ class RecreationWorld(QueuedWorld):
         self.hear(self.wrapper.reset_to_checkpoint, self.resets, b"state")
 
     def call(self) -> None:
+        self._count(CALLS[((self.calls + 1) * 2 + self.resets) % len(CALLS)])
+
+    def ask(self) -> None:
+        self.asked.add(self.calls + 1)
+        self._count(_ask)
+
+    def _count(self, make: Callable[[RecreatedCoordinator, int], Any]) -> None:
         self.calls += 1
         self.is_fresh = False
         self.meant_for[self.calls] = self.generation
-        kinds = CALLS if self.system.F else (_ask, *CALLS)
-        self.hear(self._call, kinds[(self.calls * 2 + self.resets) % len(kinds)])
+        self.hear(self._call, make)
 
     def _call(self, make: Callable[[RecreatedCoordinator, int], Any]) -> None:
         with mock.patch.object(recreate_on_reset, "Call", self._numbered):
@@ -341,6 +368,7 @@ class RecreationWorld(QueuedWorld):
             "the job is over",
         ),
         "inners.call": Act(call, lambda world: world.calls < world.system.E, "every call was made"),
+        "inners.ask": Act(ask, lambda world: world.calls < world.system.E, "every call was made"),
         "inners.end_close": Act(
             lambda world: world.end_close(min(world.closes)),
             lambda world: world.closes,

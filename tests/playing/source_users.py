@@ -59,6 +59,7 @@ class Enumerator(SplitEnumerator):
         if subtask in self.planned:
             self.planned.remove(subtask)
             self.decide(subtask)
+        self._world.told_of_reader()
 
     def decide(self, subtask: int) -> None:
         """Assign the next split, or tell the reader of the end."""

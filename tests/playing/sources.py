@@ -37,6 +37,8 @@ from tests.playing.stage import Act
 from tests.playing.waiting import QueuedWorld
 from tests.runtime.source.by_hand import HandContext
 
+REFUSED = RuntimeError("the schedule lets the user's code raise")
+
 
 class SourcesWorld(QueuedWorld):
     """The world of `Sources`."""
@@ -50,6 +52,8 @@ class SourcesWorld(QueuedWorld):
         super().__init__()
         self.system = system
         self.failures = self.resets = self.pushes = self.latest = 0
+        self.is_to_raise = self.has_raised = False
+        """Whether the enumerator is to raise, or has, when it is told of a reader."""
         self.pending: Checkpoint | None = None
         self.completed = Checkpoint(readers=dict.fromkeys(range(system.subtasks)))
         self.speaking = set[int]()
@@ -74,6 +78,8 @@ class SourcesWorld(QueuedWorld):
         job, enumerator = self.system.job, self.enumerator
         yield "what the job has used up", (job.failures, job.resets), (self.failures, self.resets)
         yield "pushes", job.pushes, self.pushes
+        raises = self.is_to_raise, self.has_raised
+        yield "whether the enumerator raises", (job.is_to_raise, job.has_raised), raises
         yield "unassigned", flagged(job.is_unassigned), sorted(enumerator.unassigned)
         yield "the newest checkpoint", job.latest, self.latest
         yield "the completed checkpoint", job.completed, self.completed.number
@@ -134,7 +140,18 @@ class SourcesWorld(QueuedWorld):
         is_present = attempt == self.processes[subtask].attempt and self.is_there(subtask)
         if message[0] == events.SOURCE_EVENT and is_present:
             self.speaking.add(subtask)
-        self.coordinator.handle_event_from_operator(subtask, attempt, message)
+        try:
+            self.coordinator.handle_event_from_operator(subtask, attempt, message)
+        except RuntimeError as error:
+            if error is not REFUSED:
+                raise
+            self.has_raised = True  # which fails the job
+
+    def told_of_reader(self) -> None:
+        """Let the enumerator raise, if the schedule says so."""
+        if self.is_to_raise:
+            self.is_to_raise = False
+            raise REFUSED
 
     def demand(self, event: Call | None) -> None:
         """A reader that is there in its turn is to be heard."""
@@ -233,6 +250,14 @@ class SourcesWorld(QueuedWorld):
 
     def reset_all(self) -> None:
         self.resets += 1
+        self.recover()
+
+    def spoil(self) -> None:
+        self.resets += 1
+        self.is_to_raise = True
+
+    def recover(self) -> None:
+        self.has_raised = False
         if self.pending is not None:
             self.abort()
         self.coordinator.reset_to_checkpoint(self.completed.number, self.completed.enumerator)
@@ -316,6 +341,16 @@ class SourcesWorld(QueuedWorld):
             reset_all,
             lambda world: world.resets < world.system.G and not world.is_storing(),
             "a checkpoint is being stored",
+        ),
+        "job.spoil": Act(
+            spoil,
+            lambda world: world.resets < world.system.G and not world.is_to_raise,
+            "the enumerator is to raise",
+        ),
+        "job.recover": Act(
+            recover,
+            lambda world: world.has_raised and not world.is_storing(),
+            "the enumerator has not raised, or a checkpoint is being stored",
         ),
     }
 

@@ -1,5 +1,5 @@
 """The commits of batches: each driver of `StreamingQuery` commits by a `BatchCommit` at a
-`QueryPlace`, and so does each of `RecordedAfterwards`, whose effect is a function's.
+`NotedTarget`, and so does each of `RecordedAfterwards`, whose effect is a function's.
 
 Spark and the target are played. A step that was left behind is done by the place as it was then.
 """
@@ -42,7 +42,7 @@ from epochgate.spark.streaming.errors import (
     OffsetsChanged,
 )
 from epochgate.spark.streaming.identity import BatchIdentity
-from epochgate.spark.streaming.place import QueryPlace
+from epochgate.spark.streaming.noted_target import NotedTarget
 from tests.playing.gates import WELL, Lie, Process, gated, the_truth
 from tests.playing.stage import Act
 from tests.playing.store import DENY, HANG, LOSE
@@ -54,7 +54,7 @@ APPLIED: Final = "applied"
 """A batch has taken effect, and its driver is still to hear of it."""
 
 
-class StruckPlace(QueryPlace):
+class StruckPlace(NotedTarget):
     """The place of a batch, whose steps end as the schedule tells."""
 
     def __init__(self, world: Batches, driver: Driver) -> None:

@@ -18,8 +18,8 @@ class Location:
 
 
 class Table:
-    """The target, and the notes beside it: what `NoteStore` says. Versions of notes go on when the
-    target is dropped.
+    """The target, and the notes beside it: what `NoteStore` says. That the target is dropped
+    changes the notes, also where there were none, as in the closed system.
     """
 
     shown = "the table"

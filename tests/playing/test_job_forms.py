@@ -1,12 +1,15 @@
-"""Random schedules on the forms of the job that resume from a checkpoint, and whose senders are
-refused: step by step, and while events wait.
+"""Random schedules on the forms of the job that resume from a checkpoint, whose senders are
+refused, and that go on for ever: step by step, and while events wait.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.live import LiveJob
 from epochgate.models.closed.pressed import PressedJob
 from epochgate.models.closed.resuming import ResumingJob
 from epochgate.runtime.testing.playing import NOT_BEHIND_ANY, ProductionStage
@@ -18,6 +21,17 @@ from tests.playing.swarm import interleave, swarm_of, walk
 STEPS_MAX = 120
 WALKS, DEEP_WALKS = 8, 400
 DEEP = (pytest.mark.deep, pytest.mark.timeout(600))
+
+
+class PatientLive(LiveJob):
+    """There is room for a checkpoint that was asked for before the last one was over.
+
+    Processes keep their numbers, by which an event that waits names them.
+    """
+
+    DERIVED: ClassVar[dict[str, str]] = {**LiveJob.DERIVED, "checkpoints": "wanted + 1"}
+
+
 FORMS: dict[str, tuple[ClosedSystem, ...]] = {
     "pressed": (
         PressedJob(F=2),
@@ -26,10 +40,12 @@ FORMS: dict[str, tuple[ClosedSystem, ...]] = {
         PressedJob(coordinators=2, events=2),
     ),
     "resuming": (ResumingJob(), ResumingJob(subtasks=2, F=2), ResumingJob(coordinators=2, F=2)),
+    "live": (LiveJob(), LiveJob(subtasks=1, F=2), LiveJob(coordinators=2, F=3)),
 }
 PATIENT: dict[str, tuple[ClosedSystem, ...]] = {
     "pressed": FORMS["pressed"],
     "resuming": (PatientResuming(F=2), PatientResuming(subtasks=2, wanted=3, F=2)),
+    "live": (PatientLive(renumbered=0, F=2), PatientLive(renumbered=0, coordinators=2, F=3)),
 }
 
 
@@ -39,6 +55,7 @@ OWN: dict[str, set[str]] = {
         *("launch.resume", "launch.resume_in_doubt", "launch.resume_given"),
         *("user.break_restore", "user.break_restore_for_good"),
     },
+    "live": {"names.wrap"},
 }
 """The kinds of steps that no other form has; walks take them as soon as they are possible."""
 

@@ -65,17 +65,42 @@ PLAYED: dict[str, Made] = {
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
     "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
     "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
-    "flooding": ((FloodedTask(), FloodedTask(events=3, large=2, said=3, F=2, K=2)), Flooding),
+    "flooding": (
+        (
+            *(FloodedTask(), FloodedTask(events=3, large=2, said=3, F=2, K=2)),
+            FloodedTask(events=5, large=3, unconfirmed_bytes_max=4),
+        ),
+        Flooding,
+    ),
 }
 """Closed systems, and the world of the shells of their machines; walks take the systems in turn."""
 
 _BATCH = ("driver[0].plan", *["client[0].answer"] * 5, "driver[0].work", "driver[0].commit")
+_PLANNED = ("stream.appear", "driver[0].start", "driver[0].ask", *["client[0].answer"] * 7)
+_RUN = ("driver[0].log", "driver[0].work", "client[0].answer", "driver[0].commit")
+_FORGETS = (
+    *("stream.appear", "driver[0].ask", *["client[0].answer"] * 5),
+    *("client[0].erase", "client[0].deny"),
+)
 _HELD = tuple(f"program[{n}].{step}" for n in range(2) for step in ("work", "map_returns"))
 SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
     "deciding": (
         (
             *("user.update", "driver[0].start", *_BATCH, "user.lose", "driver[0].plan"),
             *["client[0].answer"] * 2,
+        ),
+    ),
+    "placing": (
+        (
+            *("scheduler.offer", "cluster[1].vanish", "scheduler.notice"),
+            *("scheduler.offer", "scheduler.look", "cluster[1].doubt"),
+        ),
+    ),
+    "planning": (
+        (*_PLANNED, "driver[1].start", "driver[1].ask", *_RUN, *_FORGETS, "client[1].answer"),
+        (
+            *(*_PLANNED, "driver[1].start", "driver[1].ask", "client[1].answer", "driver[0].log"),
+            *("driver[1].log", "driver[1].work", *_RUN[1:], *_FORGETS, "client[1].answer"),
         ),
     ),
     "pipelining": (
@@ -85,15 +110,15 @@ SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
 }
-"""What hardly a walk comes to, for the first of the systems: a lost update is missed; batches that
-two subtasks have mapped wait in one.
+"""What hardly a walk comes to, for the first of the systems: a lost update is missed; a task has
+failed on an executor of which Spark tells no more; a driver that was overtaken asks for a batch, or
+reads one, whose plan is removed; batches that two subtasks have mapped wait in one.
 """
 
 BEGINNINGS: dict[str, tuple[str, ...]] = {"placing": ("scheduler.offer", "scheduler.connect")}
 """How every second walk begins, since a job of which no process has come is soon given up."""
 
 BY_CHECKER = "the shell has the number from what it has read, and a claim is held against this one"
-RARE = "a claim is held against it, and hardly a walk comes to where it would show in the shell"
 UNFOUND: dict[str, str] = {
     "control_update.log.check(version)": BY_CHECKER,
     "placement.spark.strand(host)": "the shell names no host, and the surroundings look at it",
@@ -114,7 +139,6 @@ UNFOUND: dict[str, str] = {
         "the shell has the batch from its caller, and the surroundings look at this one",
     ),
     "batch_plan.store.choose(batch)": BY_CHECKER,
-    "batch_plan.store.withhold(batch)": RARE,
     "batch_plan.store.consult(batch)": BY_CHECKER,
     "batch_plan.store.give(batch)": BY_CHECKER,
     "batch_plan.store.tell(batch)": BY_CHECKER,

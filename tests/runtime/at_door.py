@@ -42,6 +42,8 @@ class Door:
                 if isinstance(member, property) and member.fget is not None:
                     read = self._before(f"{stands_for}.{name}", member.fget)
                     methods[name] = property(read)
+                elif isinstance(member, int):  # which a class of the user's may work out
+                    methods[name] = property(self._before(f"{stands_for}.{name}", held(member)))
                 elif callable(member):
                     methods[name] = self._before(f"{stands_for}.{name}", member)
         return type(user_code.__name__, (user_code,), methods)
@@ -56,3 +58,7 @@ class Door:
             return call(*arguments, **named)
 
         return called
+
+
+def held(value: int) -> Callable[[Any], int]:
+    return lambda _: value

@@ -173,6 +173,7 @@ ELSEWHERE: Final = {
     "SinkWriter.handle_event": "operator.handle_event",
     "Source.files_of": "provider.files_of",
     "Source.redistribute_reader_states": "provider.redistribute",
+    "Source.state_version": "op.checkpoint",
     "Source.upgrade_state": "op.reset_to_checkpoint",
     "SplitEnumerator.handle_attempt_source_event": "op.handle_event_from_operator",
     "SplitEnumerator.handle_coordinator_event": "posted",
@@ -249,6 +250,30 @@ FUNCTIONS: Final = {
 """Parameters that take a function -> its row, the row within which it is called, the test that
 looks at it, or why none does.
 """
+
+OF_A_LIBRARY: Final = "what a library or the JVM raises, whose errors have no root"
+OF_THE_WIRE: Final = "the wire's callers are the runtime's own"
+PASSES: Final = "it cleans up or keeps for later; what it does not catch reaches the caller at once"
+NARROW: Final = {
+    "runtime/api/packing.py": OF_A_LIBRARY,
+    "runtime/in_doubt.py": "the store is opened by the command, and none of a user's",
+    "runtime/objects/client.py": OF_A_LIBRARY,
+    "runtime/objects/elsewhere.py": OF_A_LIBRARY,
+    "spark/delta_sink/log.py": OF_A_LIBRARY,
+    "spark/failing_jobs.py": OF_A_LIBRARY,
+    "spark/iceberg_sink/table.py": OF_A_LIBRARY,
+    "spark/ingest/chaos.py": "it kills processes, and calls nothing of a user's",
+    "spark/parquet_sink/staging.py": PASSES,
+    "spark/program_pickling.py": PASSES,
+    "spark/resident_job.py": OF_A_LIBRARY,
+    "spark/session.py": OF_A_LIBRARY,
+    "spark/slots.py": OF_A_LIBRARY,
+    "spark/streaming/batch_commit.py": PASSES,
+    "spark/wire/client.py": OF_THE_WIRE,
+    "spark/wire/reception.py": OF_THE_WIRE,
+    "spark/wire/server.py": OF_THE_WIRE,
+}
+"""Files that catch Exception, where a door catches BaseException -> why that is no door."""
 
 CLASSES: Final = {
     OperatorCoordinator: ("op",),

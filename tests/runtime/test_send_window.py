@@ -83,6 +83,27 @@ def test_a_future_says_when_there_is_room_again() -> None:
     filled(script)
 
 
+def test_a_callback_that_sends_what_was_refused_again_is_called_once_it_fits() -> None:
+    script = Script()
+    job = up(script)
+    gateway, large, tries = script.coordinator.gateways[0], bytes(BYTES_MAX * 3 // 4), list[int]()
+
+    def send() -> None:
+        tries.append(len(script.operators["op", 0].handled))
+        if len(tries) < 10:
+            try:
+                gateway.send_event(large)
+            except GatewayFull:
+                gateway.when_room().add_done_callback(lambda _: send())
+
+    sent = [gateway.send_event(KILOBYTE) for _ in range(ROOM_FOR // 2)]
+    script.coordinator.context.post(send)
+    job.settle()
+    assert all(future.exception() is None for future in sent)
+    assert len(tries) == 2
+    assert script.operators["op", 0].handled == [*[KILOBYTE] * (ROOM_FOR // 2), large]
+
+
 def test_events_that_are_held_and_events_that_are_lost_are_counted_until_they_are_over() -> None:
     script = Script()
     job = up(script)
@@ -171,6 +192,39 @@ def test_who_waits_is_told_when_half_of_the_bound_is_free_and_not_before() -> No
     assert window.when_room().done()
 
 
+@pytest.mark.parametrize(
+    ("size", "left"), [(1000, 2000), (2000, 2000), (2001, 1000), (3000, 1000), (3001, 0), (9000, 0)]
+)
+def test_who_waits_is_told_when_half_of_the_bound_is_free_and_the_largest_refused_event_fits(
+    size: int, left: int
+) -> None:
+    window = gateway_of(4000)
+    sent = [window.send_event(of(1000)) for _ in range(4)]
+    for refused in (500, size, 600):
+        with pytest.raises(GatewayFull, match=f"the event of {refused} bytes"):
+            window.send_event(of(refused))
+    room = window.when_room()
+    unconfirmed = 4000
+    while not room.done():
+        confirm(sent.pop(0))
+        unconfirmed -= 1000
+    assert unconfirmed == left
+    again = window.send_event(of(size))
+    assert not again.done()
+
+
+def test_who_asks_for_room_after_a_refusal_waits_for_the_refused_event_and_not_longer() -> None:
+    window = gateway_of(4000)
+    sent = [window.send_event(of(1000)) for _ in range(2)]
+    with pytest.raises(GatewayFull):
+        window.send_event(of(2001))
+    assert not window.when_room().done()
+    confirm(sent[0])
+    assert window.when_room().done()
+    window.send_event(of(1000))
+    assert window.when_room().done()
+
+
 def test_room_that_others_have_used_meanwhile_is_waited_for_again() -> None:
     window = gateway_of(4000)
     sent = [window.send_event(of(1000)) for _ in range(4)]
@@ -206,6 +260,8 @@ def test_while_one_waits_for_room_another_is_refused_and_both_are_told() -> None
     with pytest.raises(GatewayFull, match=r"the event of 1500 bytes .* 2000 bytes of events wait"):
         window.send_event(of(1500))
     confirm(sent[0])
+    assert not room.done()
+    confirm(sent[1])
     assert room.done()
 
 

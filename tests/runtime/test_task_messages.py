@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.shell.task_messages import Argument, forms_of
+from epochgate.runtime.shell.task_messages import COMMITTABLES, Argument, forms_of
 from epochgate.runtime.store.checkpoint import PLAIN_DEPTH_MAX
 from tests.runtime.scripted import Script, simulated
 
@@ -47,7 +47,7 @@ def wrong(argument: Argument) -> Iterator[Any]:
             if kind not in argument.values:
                 yield {"op": values[0]}
                 yield {"right": right_items(argument)[0], "op": values[0]}
-    if argument.is_stored:
+    if argument is COMMITTABLES:
         yield from ([{b"key": 1}], nested(PLAIN_DEPTH_MAX), [(1, 2)], [2**64], ["\ud800"])
 
 

@@ -11,6 +11,6 @@ def is_within(walk: Walk, files: int, changes: int) -> bool:
 
 def test_the_walks_of_values_stay_short() -> None:
     event, checkpoint = event_and_checkpoint()
-    assert is_within(event, 12, 30), event
-    assert is_within(checkpoint, 36, 180), checkpoint
+    assert is_within(event, 12, 28), event
+    assert is_within(checkpoint, 34, 150), checkpoint
     assert is_within(micro_batch(), 4, 32), micro_batch()

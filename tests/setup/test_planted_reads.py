@@ -26,7 +26,10 @@ from tests.setup.test_machines_decide import ROOT, ways
 from tests.spark import scripted_spark
 from tests.spark.compaction.test_steps import Scripted
 
-TASKS = "runtime/shell/tasks.py", "self._master.checkpoints.note_barriers()"
+TASKS = (
+    "runtime/shell/tasks.py",
+    "states = self._master.checkpoints.subtask_states(subtask, checkpoint)",
+)
 WORKER = "runtime/shell/worker.py", "committables = _committables_of(self._operators, checkpoint)"
 PLACING = "spark/placing.py", "self._looked_at_s = now_s"
 COMPACTING = "spark/compaction/run.py", "self._system.compaction.start()"

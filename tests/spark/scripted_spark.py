@@ -18,6 +18,8 @@ class ScriptedSpark:
     def __init__(self, *hosts: str) -> None:
         self.rooms: set[str] | None = set(hosts)
         self.hosts = {*hosts}
+        self.forgotten: set[str] = set()
+        """Hosts of whose lost executors Spark tells no more."""
         self.attempts: list[TaskRun] = []
         self.killed: list[int] = []
         self.removed: list[str] = []
@@ -47,7 +49,8 @@ class ScriptedSpark:
         if self.rooms is None:
             return None
         self.hosts |= self.rooms
-        return {f"of {host}": Executor(host, host in self.rooms) for host in self.hosts}
+        told = self.hosts - self.forgotten
+        return {f"of {host}": Executor(host, host in self.rooms) for host in told}
 
     def kill(self, task_attempt_id: int, reason: str) -> bool:
         self.killed.append(task_attempt_id)

@@ -201,6 +201,53 @@ def test_what_spark_does_not_tell_decides_nothing() -> None:
     assert (spark.killed, spark.said, spark.given_up) == ([], [], [])
 
 
+def test_the_host_of_an_executor_that_spark_has_forgotten_is_remembered() -> None:
+    spark = ScriptedSpark("bad", "good")
+    attempt = spark.begins("bad")
+    spark.look()
+    spark.forgotten.add("bad")
+    spark.becomes(attempt, "FAILED", REFUSED)
+    spark.look()
+    assert "a task on bad failed before it could speak" in spark.said[0]
+    spark.forgotten.clear()
+    spark.speaks("bad")
+    spark.look()
+    assert not spark.placing.is_urgent(are_missing=True)
+
+
+def test_nothing_is_said_of_the_host_of_an_executor_that_spark_has_never_told() -> None:
+    spark = ScriptedSpark("good")
+    spark.hosts.add("gone")
+    spark.forgotten.add("gone")
+    running = spark.begins("gone")
+    spark.look()
+    spark.becomes(running, "FAILED", REFUSED)
+    spark.becomes(spark.speaks("gone"), "KILLED")
+    for attempts in range(2, 1 + FAILURES_BEFORE_HELLO_MAX):
+        spark.fails("gone")
+        spark.look()
+        assert (spark.said, spark.given_up) == ([], [])
+        spark.look()
+        assert spark.asked_behind[-1] == 1 + attempts
+    assert not spark.placing.is_urgent(are_missing=True)
+    spark.fails("gone")
+    spark.look()
+    assert "subtask 0 did 5 times" in spark.given_up[0]
+
+
+def test_a_process_is_heard_of_once_spark_tells_where_it_runs() -> None:
+    spark = ScriptedSpark("good", "late")
+    spark.forgotten.add("late")
+    attempt = spark.speaks("late")
+    spark.look()
+    spark.forgotten.clear()
+    spark.look()
+    spark.falls_silent(attempt)
+    spark.look(wanted=())
+    assert spark.killed == [attempt]
+    assert "a process on late is not heard any more" in spark.said[0]
+
+
 def test_a_silent_process_is_ended_at_once_and_its_successor_goes_to_another_host() -> None:
     spark = ScriptedSpark("bad", "good")
     attempt = spark.speaks("bad")

@@ -62,6 +62,8 @@ class FloodingCoordinator(Environment):
     """A thread that has asked for room is about to look whether there is some by now."""
     unconfirmed: int = Int("events")
     """Events whose futures are pending."""
+    refused_bytes: int = Int("event_bytes")
+    """The most that one of the events weighs that were refused since it was told last."""
 
     send: Trigger
     send_besides: Trigger
@@ -175,16 +177,25 @@ class FloodingCoordinator(Environment):
         assert size == self.size(), "what is refused is the event that was asked for"
         assert unconfirmed > 0, "a sender is refused only where something waits"
         assert unconfirmed == self.sent - self.over, "the error says how much waits"
+        if size > self.refused_bytes:
+            self.refused_bytes = size
         self.refused()
 
+    def is_room(self, over: int) -> bool:
+        """Whether half of the bound is free, and what was refused would be sent."""
+        left = self.sent - over
+        bound = self.system.unconfirmed_bytes_max
+        return left == 0 or (2 * left <= bound and left + self.refused_bytes <= bound)
+
     def watch(self, until: int) -> None:
-        assert until == self.sent - self.system.unconfirmed_bytes_max // 2, (
-            "a sender is told once half of the bound is free"
-        )
+        assert self.is_room(until), "a sender is told when what was refused would be sent"
+        assert not self.is_room(until - 1), "a sender is told once what was refused would be sent"
         self.is_watched = True
         self.watched = until
 
     def tell(self) -> None:
+        assert self.is_room(self.over), "a sender is told when what was refused would be sent"
+        self.refused_bytes = 0
         self.told()
 
 

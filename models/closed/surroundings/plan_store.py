@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import Bool, Int, Row
+from epochgate.fsm import STAY, Bool, Int, Row, Trigger
 from epochgate.models.closed.surroundings import entries
 from epochgate.models.closed.surroundings.entries import (
     CHOOSE,
@@ -38,7 +38,15 @@ class Client(entries.Client):
         "entries": "stream",
         "drives": "driver",
     }
-    ROWS: ClassVar[tuple[Row, ...]] = CLIENT_ROWS
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        *CLIENT_ROWS,
+        Row("erase", "up", STAY, "is_removing and has_plans",
+            "erase_oldest", "the oldest of the plans that are to go is removed"),
+        Row("erase", "up", STAY, "is_removing and not has_plans and has_more",
+            "sweep",        "what processes before have left is removed, and no plan is left to go"),
+    )
+    # fmt: on
 
     given: int = Int("S")
     """How many splits the enumerator has given out."""
@@ -55,6 +63,19 @@ class Client(entries.Client):
     """That process has removed it."""
     is_late_old: bool = Bool()
     is_late_swept: bool = Bool()
+    has_swept: bool = Bool()
+    """What was to be removed is removed, and the answer has not come."""
+
+    erase: Trigger
+
+    def is_removing(self) -> bool:
+        return self.asked == FORGET
+
+    def has_more(self) -> bool:
+        return not self.has_swept
+
+    def has_plans(self) -> bool:
+        return any(self.entries.is_there[b] and b <= self.batch for b in range(self.system.slots))
 
     def tell_found(self) -> None:
         self.served.found(self.behind())
@@ -122,6 +143,7 @@ class Client(entries.Client):
             self.given = self.entries.there
 
     def end(self) -> None:
+        self.has_swept = False
         self.asked = 0
         self.batch = 0
         self.version = 0
@@ -136,6 +158,17 @@ class Client(entries.Client):
     def remove(self) -> None:
         """The plans up to this one, and what processes before this one have left."""
         self.entries.remove(self.batch)
+        self.sweep()
+
+    def erase_oldest(self) -> None:
+        oldest = self.batch
+        for b in range(self.system.slots):
+            if self.entries.is_there[b] and b < oldest:
+                oldest = b
+        self.entries.remove(oldest)
+
+    def sweep(self) -> None:
+        self.has_swept = True
         for d in range(self.system.drivers):
             if d != self.driver:
                 self.system.client[d].lose_old()

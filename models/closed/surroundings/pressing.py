@@ -116,4 +116,7 @@ class PressingSender(Sender):
         self.watched = until
 
     def tell(self) -> None:
+        assert self.undecided < self.system.unconfirmed_bytes_max, (
+            "a sender is told when what was refused would be sent"
+        )
         self.is_refused = False

@@ -287,6 +287,7 @@ class Dealer(Environment):
         self.is_waiting = False
 
     def announce(self) -> None:
+        self.system.job.tell_of_reader()
         if self.is_planned:
             self.is_planned = False
             self.decide_unasked()

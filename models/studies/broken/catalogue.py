@@ -363,6 +363,12 @@ BROKEN: dict[str, Broken] = {
         18,
         "queue.handle queue.handle coordinator.send",
     ),
+    "flooding.told_too_early": Broken(
+        flooding.ToldTooEarly,
+        "a sender is told when what was refused would be sent",
+        9,
+        "queue.handle coordinator.send coordinator.send coordinator.look coordinator.want",
+    ),
     "flooding.sender_never_told": Broken(
         flooding.SenderNeverTold,
         "a sender that was refused is told when there is room",

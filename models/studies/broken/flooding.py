@@ -59,6 +59,19 @@ class LargeEventsRefused(FloodedTask):
     send_window: AttemptsSendWindow = machines(RefusingLargeEvents)
 
 
+class TellingOfHalf(AttemptsSendWindow):
+    """Tells of room once half of the bound is free, whatever was refused."""
+
+    def most_left(self) -> int:
+        return self.system.unconfirmed_bytes_max // 2
+
+
+class ToldTooEarly(FloodedTask):
+    """A sender is told that there is room, sends again, and is refused over and over."""
+
+    send_window: AttemptsSendWindow = machines(TellingOfHalf)
+
+
 class TrustingCoordinator(FloodingCoordinator):
     """Relies on the queue's thread, which may have looked before there was anything to watch for."""
 

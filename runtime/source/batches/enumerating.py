@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from epochgate.runtime.api.coordinator_metrics import CoordinatorMetrics
+from epochgate.runtime.api.raised import let_pass
 from epochgate.runtime.api.send_future import SendFuture
 from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.runtime.source.batches.planning import Taken
@@ -51,7 +52,8 @@ class _Work:
         """Once; what it raises goes where the enumerator has said."""
         try:
             result = self.work()
-        except Exception as error:  # what the user's code raises is the enumerator's to judge
+        except BaseException as error:  # what the user's code raises is the enumerator's to judge
+            let_pass(error)
             if self.on_error is None:
                 raise
             self.on_error(error)

@@ -99,7 +99,8 @@ def _are_over(job: ScriptedJob, futures: Sequence[Future[Any]]) -> bool:
 
 
 def _may_send(job: ScriptedJob, coordinator: int, subtask: int) -> bool:
-    return len(job.coordinator(coordinator).sent[subtask]) < job.constants["events"]
+    sent = job.coordinator(coordinator).sent[subtask]
+    return len(sent) < job.renaming.events(coordinator, subtask)
 
 
 def _blame(job: ScriptedJob, coordinator: int, subtask: int) -> None:
@@ -307,7 +308,7 @@ ACTIONS: dict[str, Action] = {
         _hear_again,
         lambda job, s: job.job.checkpoint.number > 0,
         "there was no checkpoint that could have been acknowledged",
-        bound=lambda job, s: job.constants["repeats"] > 0,
+        bound=lambda job, s: job.constants["repeats"] > 0 and not job.renaming.has_forgotten_all(),
     ),
     "process.hear_zombie": Action(
         _hear_zombie,
@@ -429,6 +430,12 @@ ACTIONS: dict[str, Action] = {
         lambda job, s: job.fire(job.timers(job.job.attempt[s], "restart")),
         lambda job, s: job.timers(job.job.attempt[s], "restart"),
         "no timer runs for the subtask since a process was asked for",
+    ),
+    "names.wrap": Action(
+        lambda job: job.renaming.wrap(),
+        lambda job: job.renaming.is_calm(),
+        "a checkpoint or a message is under way",
+        bound=lambda job: job.renaming.is_used_up(),
     ),
     **OUTSIDE,
 }

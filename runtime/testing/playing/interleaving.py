@@ -46,6 +46,7 @@ REQUESTS = ("requester.want", "requester.ask")
 
 NOT_BEHIND_ANY = {
     "stale.arrive": "what is stale is told by the state, which an event that waits may change",
+    "names.wrap": "numbers are used again where nothing is under way, events that wait included",
     "user.get_ready": "how a start ended waits in front of all that was said after the start",
     "user.fail_to_start": "how a start ended waits in front of all that was said after the start",
     "user.fail_to_start_for_good": "the same holds for a start that none can follow",

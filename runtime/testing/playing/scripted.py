@@ -48,6 +48,7 @@ from epochgate.runtime.testing.playing.actors import (
     PlayedScript,
 )
 from epochgate.runtime.testing.playing.late import Late
+from epochgate.runtime.testing.playing.renaming import Renaming
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 NOTICES = ("complete", "aborted")
@@ -100,7 +101,7 @@ class ScriptedJob:
         """The snapshots without checkpoints that they have asked for."""
         self.hanging: list[Callable[[], None]] = []
         """Saves that have exceeded their limit, and may answer after all."""
-        self.late = Late(self)
+        self.late, self.renaming = Late(self), Renaming(self)
 
     def _configuration(self, start: int) -> JobConfiguration:
         made = JobConfiguration(

@@ -27,7 +27,7 @@ from epochgate.runtime.testing.fuzzing.record import InvariantViolated
 from epochgate.runtime.testing.playing.actions import ACTIONS
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 
-IDENTITIES, ATTEMPTS = "identities", "attempts"
+IDENTITIES, ATTEMPTS, CHECKPOINTS = "identities", "attempts", "checkpoints"
 FORGOTTEN = ("gateway.latest", "lifecycle.restarts")
 """What a closed job that renames numbers forgets once nothing can differ by it any more."""
 
@@ -74,6 +74,8 @@ class ProductionStage:
         self.machines = MachineStage(system)
         self.job = ScriptedJob(system, machines_of(type(system)), self.prepare)
         self._is_renaming = system.constants.get("renumbered", 0) > 0
+        counts_again = any(step.trigger == "wrap" for step in system.STEPS)
+        self._forgotten = FORGOTTEN if self._is_renaming or counts_again else ()
         self._actions: dict[str, tuple[str, tuple[int, ...]]] = {
             name: (f"{step.machine}.{step.trigger}", machine.index)
             for name, (step, machine) in zip(
@@ -171,7 +173,9 @@ class ProductionStage:
             told, seen = shape(spec, value), shape(spec, found[field])
             if isinstance(spec, IntField) and spec.bound in (ATTEMPTS, IDENTITIES):
                 told, seen = translated(model, spec, told), translated(real, spec, seen)
-            if told != seen and not (self._is_renaming and f"{name}.{field}" in FORGOTTEN):
+            if isinstance(spec, IntField) and spec.bound == CHECKPOINTS:
+                seen = self.job.renaming.checkpoint(name, seen)
+            if told != seen and f"{name}.{field}" not in self._forgotten:
                 different.append(f"{place}.{field} is {told!r} in the model, and really {seen!r}")
         return different
 

@@ -6,7 +6,7 @@ Several queries may write to one table, and others beside them. Needs psycopg.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -104,16 +104,16 @@ class PostgresNotes:
     def read(self) -> Notes:
         """The newest state; makes the table of notes if there is none."""
         with self._running() as run:
-            run("select pg_advisory_xact_lock(hashtext('epochgate'))")
-            run(
-                "create table if not exists {notes} (target text primary key, state jsonb not null)"
-            )
-            found = run("select state from {notes} where target = %(target)s").fetchone()
-        return (
-            Notes()
-            if found is None
-            else Notes.from_bytes(json.dumps(found[0]).encode(), f"the table {NOTES} of PostgreSQL")
-        )
+            return self._locked(run)
+
+    def _locked(self, run: Callable[..., Any]) -> Notes:
+        """The newest state, which no other changes until the transaction ends."""
+        run("select pg_advisory_xact_lock(hashtext('epochgate'))")
+        run("create table if not exists {notes} (target text primary key, state jsonb not null)")
+        found = run("select state from {notes} where target = %(target)s").fetchone()
+        if found is None:
+            return Notes()
+        return Notes.from_bytes(json.dumps(found[0]).encode(), f"the table {NOTES} of PostgreSQL")
 
     def exchange(self, read: Notes, queries: Mapping[str, Note]) -> None:
         """Write the next state, if the row is as it was read."""
@@ -122,15 +122,13 @@ class PostgresNotes:
             "queries": {query: asdict(note) for query, note in queries.items()},
         }
         with self._running() as run:
-            written = run(
-                "insert into {notes} as known values (%(target)s, %(state)s)"
-                " on conflict (target) do update set state = excluded.state"
-                " where (known.state ->> 'version')::bigint = %(version)s",
+            if self._locked(run) != read:
+                raise RetryLater(f"the notes of {self._table} have changed")
+            run(
+                "insert into {notes} values (%(target)s, %(state)s)"
+                " on conflict (target) do update set state = excluded.state",
                 state=json.dumps(state),
-                version=read.version,
-            ).rowcount
-        if not written:
-            raise RetryLater(f"the notes of {self._table} have changed")
+            )
 
     @contextmanager
     def _running(self) -> Iterator[Any]:

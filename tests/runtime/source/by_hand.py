@@ -112,7 +112,7 @@ class HandEnumerator(SplitEnumerator):
         self.context = context
         self.unassigned: list[str] = ["1", "2", "3", "4", "5", "6"] if state is None else state
         self.heard: list[Any] = []
-        self.errors: dict[str, Exception] = {}
+        self.errors: dict[str, BaseException] = {}
 
     def _hear(self, *what: Any) -> None:
         self.heard.append(what)

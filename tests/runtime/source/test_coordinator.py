@@ -18,6 +18,7 @@ from epochgate.runtime.source import (
     SourceNotRunning,
     SourceStateRefused,
 )
+from tests.runtime.doors import RAISED
 from tests.runtime.source.by_hand import HandJob, HandSource
 
 CALLS: list[tuple[str, Callable[[HandJob], Any]]] = [
@@ -243,13 +244,15 @@ def test_what_an_enumerator_raises_is_passed_on(call: Callable[[HandJob], Any], 
         call(job)
 
 
-def test_a_snapshot_that_raises_fails_its_checkpoint_alone() -> None:
+@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+def test_a_snapshot_that_raises_fails_its_checkpoint_alone(raised: type[BaseException]) -> None:
     job = HandJob().started()
     job.registered(0)
     job.enumerator.assign("1", to=0)
-    job.enumerator.errors["snapshot"] = OSError("gone")
-    with pytest.raises(OSError, match="gone"):
-        job.checkpoint(1)
+    job.enumerator.errors["snapshot"] = raised("gone")
+    failed = Future[bytes]()
+    job.coordinator.checkpoint(1, failed)
+    assert type(failed.exception(0)) is raised
     job.enumerator.errors.clear()
     job.enumerator.unassigned.append(object())  # type: ignore[arg-type]  # that is the point
     with pytest.raises(ValueNotPlain, match="the state of HandEnumerator"):

@@ -57,21 +57,17 @@ class Provider(CoordinatorProvider):
     ) -> None:
         self._make, self._operator_id = make, operator_id
         self.calls: list[Any] = []
-        self.version = 1
+        self.state_version = 1
 
     @property
     def operator_id(self) -> str:
         return self._operator_id
 
-    @property
-    def state_version(self) -> int:
-        return self.version
-
     def create(self, context: CoordinatorContext) -> Any:
         return self._make(self.calls, context)
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
-        return json.dumps(json.loads(state) + 100 * (self.version - version)).encode()
+        return json.dumps(json.loads(state) + 100 * (self.state_version - version)).encode()
 
     @property
     def taken(self) -> list[Any]:

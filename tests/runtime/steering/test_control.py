@@ -202,17 +202,18 @@ def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
         control_in(tmp_path / "c.py").update(limit=700)
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
 def test_what_a_steered_function_raises_says_who_has_set_the_values(
-    tmp_path: Path, checkpoint: str
+    tmp_path: Path, checkpoint: str, error: type[BaseException]
 ) -> None:
     control = control_in(tmp_path, limit=900, mode="strict")
 
     def fail(frame: Any, values: Any) -> None:
-        raise ZeroDivisionError("as a bug would")
+        raise error("as a bug would")
 
     steered = control.apply(fail, checkpoint=checkpoint)
     for batch in (0, 1):
-        with pytest.raises(ZeroDivisionError, match="as a bug would") as raised:
+        with pytest.raises(error, match="as a bug would") as raised:
             steered(FRAME, batch)
         [note] = raised.value.__notes__
         assert f"batch {batch} ran with these values of control 'pricing'" in note

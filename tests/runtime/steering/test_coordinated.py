@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -284,7 +285,7 @@ def test_a_state_is_not_lost_where_its_coordinator_is_missing(tmp_path: Path) ->
 
 def test_a_state_of_an_older_version_is_upgraded_and_of_a_newer_one_refused(tmp_path: Path) -> None:
     entries, newer = entries_in(tmp_path), Provider()
-    newer.version = 3
+    newer.state_version = 3
     chosen(entries, 0)
     assert coordinated(entries, newer).decide(1).value["limit"] == 900 - 1 - 200 - 1
     with pytest.raises(ChoiceFailed, match="is of version 3, and this code reads version 1"):
@@ -418,6 +419,7 @@ def test_work_that_is_handed_over_is_done_before_the_state_is_taken(tmp_path: Pa
     def choose(context: CoordinatorContext) -> Mapping[str, Any]:
         context.run_async(lambda: 7, lambda *outcome: done.append(outcome))
         context.run_async(lambda: 1 // 0, lambda *outcome: done.append(type(outcome[1])))
+        context.run_async(sys.exit, lambda *outcome: done.append(type(outcome[1])))
         context.post(done.append, "posted")
         context.metrics.counter("choices").add()
         done.append((context.job_id, context.operator_id, context.load("json:loads")("1")))
@@ -425,7 +427,7 @@ def test_work_that_is_handed_over_is_done_before_the_state_is_taken(tmp_path: Pa
 
     one = coordinated(entries_in(tmp_path), choosing(choose))
     one.decide(0)
-    assert done == [(7, None), ZeroDivisionError, (QUERY, "lowering", 1), "posted"]
+    assert done == [(7, None), ZeroDivisionError, SystemExit, (QUERY, "lowering", 1), "posted"]
     assert dict(one.metrics) == {"choices": 1}
 
 

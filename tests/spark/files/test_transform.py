@@ -19,6 +19,7 @@ from epochgate.spark.files import (
     SplitReader,
     TransformFailed,
 )
+from tests.runtime.doors import RAISED
 
 
 @pytest.fixture
@@ -63,6 +64,20 @@ def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
 def fail_late(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield batch
     raise KeyError("no such column")
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+def test_whatever_a_function_raises_is_told_with_file_and_rows(
+    reads: list[ReadBatch], raised: type[BaseException]
+) -> None:
+    def leave(batch: pa.RecordBatch) -> None:
+        raise raised("no such column")
+
+    with pytest.raises(
+        TransformFailed, match=rf"rows 2 to 3 .*a\.csv.*{raised.__name__}"
+    ) as caught:
+        BatchTransform(leave).apply(reads[1])
+    assert isinstance(caught.value.__cause__, raised)
 
 
 @pytest.mark.parametrize("function", [fail, fail_late])

@@ -263,6 +263,7 @@ def test_a_transform_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "rules_here.py").write_text("limit = 3\ndef clean(batch): return batch\n")
     (tmp_path / "rules_broken.py").write_text("import not_installed_anywhere\n")
+    (tmp_path / "rules_of_a_script.py").write_text("import sys\nsys.exit(0)\n")
     assert callable(load_transform("rules_here:clean"))
     for name, error, message in [
         ("rules_gone:clean", TransformNotFound, "no module 'rules_gone'"),
@@ -270,6 +271,7 @@ def test_a_transform_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
         ("rules_here:limit", TransformNotCallable, "is a int"),
         ("rules_here", TransformNotFound, "module:function"),
         ("rules_broken:clean", TransformBroken, "not_installed_anywhere"),
+        ("rules_of_a_script:clean", TransformBroken, "SystemExit: 0"),
     ]:
         with pytest.raises(error, match=message):
             load_transform(name)

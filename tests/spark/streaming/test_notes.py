@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,34 @@ def test_of_two_that_have_read_the_same_one_is_told_to_read_again(
     assert opened().read().queries["q"].location == "/one"
     other.exchange(other.read(), {"q": Note("/other")})
     assert opened().read().queries["q"].location == "/other"
+
+
+def drop(store: Any) -> None:
+    """Remove the notes with their target."""
+    if isinstance(store, DirectoryNotes):
+        shutil.rmtree(store._directory)
+    elif isinstance(store, ObjectNotes):
+        for key in store._objects.list("_epochgate/queries"):
+            store._objects.delete(key)
+    else:
+        with store._running() as run:
+            run("drop table {notes}")
+
+
+@pytest.mark.parametrize(("before", "behind"), [(1, 1), (3, 1), (1, 0)])
+def test_who_has_read_before_the_target_was_dropped_is_told_to_read_again(
+    opened: Callable[[], NoteStore], before: int, behind: int
+) -> None:
+    one, other = opened(), opened()
+    for number in range(before):
+        one.exchange(one.read(), {"q": Note("/one", number=number)})
+    read = one.read()
+    drop(other)
+    for number in range(behind):
+        other.exchange(other.read(), {"q": Note("/other", number=number)})
+    with pytest.raises(RetryLater):
+        one.exchange(read, {"q": Note("/one", number=7)})
+    assert opened().read().queries == ({"q": Note("/other")} if behind else {})
 
 
 def test_many_exchanges_leave_little(opened: Callable[[], NoteStore]) -> None:

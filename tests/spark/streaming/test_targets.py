@@ -33,8 +33,8 @@ from epochgate.spark.streaming.errors import (
     TargetOfAnotherQuery,
 )
 from epochgate.spark.streaming.identity import BatchIdentity, run_id
+from epochgate.spark.streaming.noted_target import NotedTarget
 from epochgate.spark.streaming.options import Accepted
-from epochgate.spark.streaming.place import QueryPlace
 from epochgate.spark.streaming.targets.parquet import (
     TRIED_EVERY,
     ObjectBatches,
@@ -80,7 +80,7 @@ def commit(
 ) -> None:
     """What Spark's call of `commit` comes to."""
     identity = BatchIdentity(query, part.batch, location, f"offsets of {part.batch}")
-    place = QueryPlace(target, target.notes(), identity, lambda own: target.apply(part, own))
+    place = NotedTarget(target, target.notes(), identity, lambda own: target.apply(part, own))
     BatchCommit(place, pause=lambda seconds: None).commit(part.batch, *accepts)
 
 

@@ -16,6 +16,7 @@ from epochgate.runtime.source import (
     SplitEnumeratorContext,
 )
 from epochgate.runtime.source.batches.enumerating import BatchEnumerator
+from tests.runtime.doors import RAISED
 from tests.runtime.steering.numbered import are_at_least, at_most
 
 Asking = Callable[["Asker"], None]
@@ -107,6 +108,18 @@ def test_work_without_times_is_done_once_and_with_a_time_of_none_at_each_trigger
 
     assert Timed(ask).triggered(1, 2, 3) == [1]
     assert Timed(ask_often).triggered(1, 2, 3) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("raised", RAISED, ids=lambda kind: kind.__name__)
+def test_whatever_work_raises_is_the_enumerators_to_judge(raised: type[BaseException]) -> None:
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        raise raised("no")
+
+    source = Timed(lambda asker: asker.context.call_async(work, print, on_error=errors.append))
+    source.triggered(0)
+    assert [type(error) for error in errors] == [raised]
 
 
 def test_what_has_failed_is_done_again_when_its_time_has_come() -> None:

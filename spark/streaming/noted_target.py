@@ -1,4 +1,4 @@
-"""Where a batch of a query takes effect: a target that keeps the number, and notes beside it.
+"""The target of a commit: what keeps the number of batches with their effect, and notes beside it.
 
 Puts together what the target and the notes know for the machine to decide on, and says a refusal in
 words. Leaves to the target how rows take effect with their number. Runs where a batch is committed.
@@ -49,9 +49,9 @@ class Numbered(Protocol):
         """Remove what is staged of this batch of the query and of those before."""
 
 
-class QueryPlace:
-    """The place of one batch: `apply` is called for its effect, with the target's own number, and
-    tells whether that carries the batch's number.
+class NotedTarget:
+    """The target of one batch of a query: `apply` is called for its effect, with the number that
+    the target keeps, and tells whether the effect carries the batch's number.
     """
 
     def __init__(
@@ -133,9 +133,9 @@ class QueryPlace:
         self._notes = Notes(self._notes.version + 1, queries)
 
 
-class WritePlace:
-    """The place of what a DataFrame's write has staged. Spark calls its commit once: nothing has to
-    be noted, and a try whose outcome is not known is looked for by its run.
+class UnnotedTarget:
+    """The target of what a DataFrame's write has staged. Spark calls its commit once: nothing has
+    to be noted, and a try whose outcome is not known is looked for by its run.
     """
 
     def __init__(self, target: BatchTarget, staged: Staged, replaces: bool) -> None:
