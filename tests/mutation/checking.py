@@ -192,7 +192,7 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
     which the tests of the systems hold too. Nothing if the mutant makes no difference to them.
     """
     for where in exercising(mutant):
-        if not _explored(where).is_changed_by(mutant):
+        if not _differs(where, mutant):
             continue
         result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
         if found := _claim_broken(where, result) or _counted(where, result):
@@ -219,12 +219,11 @@ def claimed(mutant: AnyMutant) -> Found | None:
     return None
 
 
-@cache
-def differing(mutant: AnyMutant) -> tuple[Bounds, ...]:
+def differing(mutant: AnyMutant) -> Iterator[Bounds]:
     """The systems that have other states, steps or claims that hold with the mutant: no other has
     to be searched.
     """
-    return tuple(each for each in exercising(mutant) if _explored(each).is_changed_by(mutant))
+    return (where for where in exercising(mutant) if _differs(where, mutant))
 
 
 def searched(system: ClosedSystem, states_max: int | None = None) -> Result:
@@ -288,6 +287,11 @@ def _counted(where: Bounds, result: Result) -> Found | None:
 def _unbroken(where: Bounds) -> Unbroken:
     right = where.of(None)
     return kept(right, lambda: searched(right))
+
+
+@cache
+def _differs(where: Bounds, mutant: AnyMutant) -> bool:
+    return _explored(where).is_changed_by(mutant)
 
 
 @cache
