@@ -58,6 +58,8 @@ from tests.mutation.unbroken import Unbroken, kept, never
 
 PYTHON_STATES_MAX = 1000
 """Smaller searches take longer to translate to machine code than to run in Python."""
+EXPLORED_STATES_MAX = 60_000
+"""A larger system is searched for each mutant in less time than its steps are gone through."""
 STATES_TIMES_MAX = 2
 """With more states than these times those of the right system, a mutant differs from it."""
 
@@ -220,8 +222,8 @@ def claimed(mutant: AnyMutant) -> Found | None:
 
 
 def differing(mutant: AnyMutant) -> Iterator[Bounds]:
-    """The systems that have other states, steps or claims that hold with the mutant: no other has
-    to be searched.
+    """The systems that have other states, steps or claims that hold with the mutant, and those that
+    are too large to be asked: no other has to be searched.
     """
     return (where for where in exercising(mutant) if _differs(where, mutant))
 
@@ -291,6 +293,8 @@ def _unbroken(where: Bounds) -> Unbroken:
 
 @cache
 def _differs(where: Bounds, mutant: AnyMutant) -> bool:
+    if _unbroken(where).states > EXPLORED_STATES_MAX:
+        return True
     return _explored(where).is_changed_by(mutant)
 
 
