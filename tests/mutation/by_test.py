@@ -42,7 +42,6 @@ OF_THE_JOB = (
     "tests/runtime/test_late.py",
     "tests/runtime/test_worker.py",
     "tests/runtime/test_client_requests.py",
-    "tests/runtime/test_restart.py",
     "tests/runtime/test_batch_snapshots.py",
     "tests/runtime/test_post_commits.py",
 )

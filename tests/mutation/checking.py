@@ -58,6 +58,8 @@ from tests.mutation.unbroken import Unbroken, kept, never
 
 PYTHON_STATES_MAX = 1000
 """Smaller searches take longer to translate to machine code than to run in Python."""
+EXPLORED_STATES_MAX = 60_000
+"""A larger system is searched for each mutant in less time than its steps are gone through."""
 STATES_TIMES_MAX = 2
 """With more states than these times those of the right system, a mutant differs from it."""
 
@@ -192,7 +194,7 @@ def first_findings(mutant: AnyMutant) -> Iterator[Found]:
     which the tests of the systems hold too. Nothing if the mutant makes no difference to them.
     """
     for where in exercising(mutant):
-        if not _explored(where).is_changed_by(mutant):
+        if not _differs(where, mutant):
             continue
         result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
         if found := _claim_broken(where, result) or _counted(where, result):
@@ -203,7 +205,7 @@ def claimed_soon(mutant: AnyMutant) -> Found | None:
     """The first claim that fails within the first states of a system, where most of what is found
     is found; None if all hold there.
     """
-    for where in exercising(mutant):
+    for where in differing(mutant):
         result = check(where.of(mutant), engine="python", max_states=PYTHON_STATES_MAX)
         if found := _claim_broken(where, result):
             return found
@@ -212,12 +214,18 @@ def claimed_soon(mutant: AnyMutant) -> Found | None:
 
 def claimed(mutant: AnyMutant) -> Found | None:
     """The first claim of a system that fails with a mutant; None if all hold."""
-    for where in exercising(mutant):
-        if _explored(where).is_changed_by(mutant):
-            result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
-            if found := _claim_broken(where, result):
-                return found
+    for where in differing(mutant):
+        result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
+        if found := _claim_broken(where, result):
+            return found
     return None
+
+
+def differing(mutant: AnyMutant) -> Iterator[Bounds]:
+    """The systems that have other states, steps or claims that hold with the mutant, and those that
+    are too large to be asked: no other has to be searched.
+    """
+    return (where for where in exercising(mutant) if _differs(where, mutant))
 
 
 def searched(system: ClosedSystem, states_max: int | None = None) -> Result:
@@ -281,6 +289,13 @@ def _counted(where: Bounds, result: Result) -> Found | None:
 def _unbroken(where: Bounds) -> Unbroken:
     right = where.of(None)
     return kept(right, lambda: searched(right))
+
+
+@cache
+def _differs(where: Bounds, mutant: AnyMutant) -> bool:
+    if _unbroken(where).states > EXPLORED_STATES_MAX:
+        return True
+    return _explored(where).is_changed_by(mutant)
 
 
 @cache

@@ -10,6 +10,8 @@ from tests.mutation.excused_checkpoints import OF_CHECKPOINTS
 
 SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
+GOES_DOWN_BY = ("give_up", "cancel")
+"""Triggers by which a whole job goes down for good."""
 SAME_BATCH = "the entry of the batch was kept in the same step, so what it has left is the batch's"
 NONE_PENDING = "without a pending change every row does the same: nothing"
 IS_OVER = "the first report ends the checkpoint, and the second is of one that is over"
@@ -113,6 +115,13 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         for rest in ("> self.system.retained", "- self.system.retained")
     ),
     NOTHING_LEFT: (
+        "lifecycle: fail_globally from running, stopping: cancel_all twice",
+        "lifecycle: checkpoint_over from running, stopping: resume_restarts twice",
+        "lifecycle: expire_end from failing, canceling: give_save_up twice",
+        *(
+            f"lifecycle: {order} from running, stopping, restarting, finishing: cancel_all twice"
+            for order in GOES_DOWN_BY
+        ),
         "gateway: reopen from closed when is_marked: release twice",
         "gateway: renew from any state but open: drop_held twice",
         "gateway: disconnect from any state: give_up_in_flight twice",
@@ -128,7 +137,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "holder: reset from starting, broken when is_to_batch: refuse_requests twice",
         "holder: fail_job from starting when not is_fatal: refuse_requests twice",
         "holder: fail_job from starting when is_fatal: refuse_requests twice",
-        "holder: fail_job from started when not is_fatal and not is_failing: cancel_snapshot twice",
         "holder: close from any state but closed: refuse_late_requests twice",
         "recreation: reset from deferred: drop_deferred twice",
         "recreation: unmade from making: drop_deferred twice",
@@ -155,6 +163,16 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         ),
     ),
     SECOND_LOOK: (
+        "lifecycle: attempt_running from any state when is_last_running: resume_request twice",
+        "lifecycle: attempt_left from restarting, finishing, failing, canceling when "
+        "is_last_leaving: settle_down twice",
+        "lifecycle: backed_off from restarting when is_current: settle_down twice",
+        "lifecycle: checkpoint_over from restarting, finishing, failing, canceling: "
+        "settle_down twice",
+        *(
+            f"lifecycle: {order} from running, stopping, restarting, finishing: settle_down twice"
+            for order in GOES_DOWN_BY
+        ),
         "request: submit from idle when not has_ended: consider twice",
         "request: submit_periodic from idle when not has_ended: consider twice",
         "request: settle from chosen when is_wanted: consider twice",
@@ -204,6 +222,16 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "snapshot: succeed from asked when is_current and not may_close: also from confirming",
     ),
     AFTER_THE_ROW: (
+        "lifecycle.cancel_all: `def cancel_all(self, reason: Opaque) -> None: "
+        "self.system.checkpoint.abort(reason) self.running = 0 self.ended = 0 self.count_leaving() "
+        "self.cancel_attempts()` -> `def cancel_all(self, reason: Opaque) -> None: "
+        "self.system.checkpoint.abort(reason) self.running = 0 self.ended = 0 "
+        "self.cancel_attempts() self.count_leaving()`",
+        "lifecycle.finish_all: `def finish_all(self) -> None: self.count_leaving() for s in "
+        "range(self.system.subtasks): if self.system.attempt[s].is_running(): "
+        "self.driver.finish(s, self.system.attempt[s].identity)` -> `def finish_all(self) -> None: "
+        "for s in range(self.system.subtasks): if self.system.attempt[s].is_running(): "
+        "self.driver.finish(s, self.system.attempt[s].identity) self.count_leaving()`",
         "attempt: connect from running when is_newer: give_way before stop_running",
         "attempt: fail from running when speaks and not is_fatal: report_failure before "
         "stop_running",
@@ -218,22 +246,53 @@ OF_REASON: dict[str, tuple[str, ...]] = {
     NO_OTHER_WAITS: (
         "attempt: connect from deploying, initializing when is_newer: end_process before "
         "keep_waiting",
-        "attempt: connect from running when is_newer: end_process before keep_waiting",
-        *(
-            f"attempt: lost from any state when not speaks and is_waiting: not from {state}"
-            for state in ("scheduled", "deploying", "initializing", "running", "finished")
-        ),
     ),
     "where there is no maker, what one would have is not looked at": tuple(
         f"{machine}.give_up_maker: `self.behind = 0` -> `{other}`"
         for machine in ("batch_plan", "batch_decision")
         for other in ("pass", "self.behind = 1")
     ),
+    "requests that are made in one step are served together": (
+        "lifecycle: reconsider from restarting when may_restart_all and wants_stop: "
+        "ask_for_last twice",
+        "lifecycle: stop from running: ask_for_last twice",
+    ),
+    "a request waits until the subtasks run": (
+        "lifecycle: reconsider from restarting when may_restart_all and wants_stop: "
+        "ask_for_last before restore_all",
+    ),
+    "while a checkpoint could be aborted, attempts have processes that still have to leave": tuple(
+        f"lifecycle: {order} from running, stopping, restarting, finishing: "
+        "settle_down before cancel_all"
+        for order in GOES_DOWN_BY
+    ),
+    "no attempt is counted as leaving while the job goes on": tuple(
+        "lifecycle: attempt_left from restarting, finishing, failing, canceling when "
+        f"is_last_leaving: also from {state}"
+        for state in ("running", "stopping")
+    ),
+    "no back-off is over before the job has begun": tuple(
+        f"lifecycle: reconsider from restarting when may_restart_all and {stop}: also from created"
+        for stop in ("not wants_stop", "wants_stop")
+    ),
+    "a job is asked to stop if, and only if, it is stopping or has yet to restart for that": (
+        "lifecycle: reconsider from restarting when may_restart_all and not wants_stop: "
+        "also from stopping",
+        "lifecycle: reconsider from restarting when may_restart_all and wants_stop: "
+        "also from running",
+    ),
+    "what is not down may not restart either, and both are ignored": (
+        "lifecycle: reconsider from finishing when not is_down: also from restarting",
+    ),
     NOT_UP: (
         "holder: event from starting, started when is_from_current: also from created",
         "holder: event_malformed from starting, started when is_from_current: also from created",
     ),
     ENDS_AT_ONCE: (
+        *(
+            f"lifecycle: {order} from running, stopping, restarting, finishing: also from created"
+            for order in GOES_DOWN_BY
+        ),
         "holder: fail_job from created, started when is_fatal: to started",
         "holder: fail_job from starting when is_fatal: also from created",
     ),

@@ -132,6 +132,24 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
         "self.system.snapshot[c].cancel(self.number) "
         "self.system.holder[c].checkpoint_aborted(self.number)`",
     ),
+    "a checkpoint in doubt is the last one, and none of its parts is looked at any more": (
+        "checkpoint.report: `self.forget_parts()` -> `pass`",
+    ),
+    "the checkpoint that was completed last is by then the one under way": tuple(
+        f"checkpoint.complete: `{told.format('number')}` -> `{told.format('completed')}`"
+        for told in (
+            "self.driver.completed(self.{})",
+            "self.system.holder[c].checkpoint_complete(self.{})",
+            "self.tasks.complete(s, self.system.attempt[s].identity, self.{})",
+            "self.system.committer.due(self.{})",
+        )
+    ),
+    "the row is for the checkpoint under way": (
+        "checkpoint.count_subtask: `self.driver.keep(checkpoint, subtask, snapshot)` -> "
+        "`self.driver.keep(self.number, subtask, snapshot)`",
+        "checkpoint.report: `self.driver.unknown(checkpoint, reason)` -> "
+        "`self.driver.unknown(self.number, reason)`",
+    ),
     WAITS_ANYWAY: (
         "ConcurrentJob.lifecycle.cancel_attempts: `def cancel_attempts(self) -> None: for "
         "v in range(self.system.vertices): self.system.vertex[v].abandon() for s in "

@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 
+from epochgate.fsm.checker.compiler import lowering
 from epochgate.fsm.checker.compiler.ir import Call, Cover, Fail, Function, If, Post, Program, Run
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault, Words
+from epochgate.fsm.checker.compiler.scope import Instance
 from epochgate.fsm.closed import ClosedSystem
 from tests.mutation.bodies import BodyMutant
-from tests.mutation.mutants import AnyMutant
+from tests.mutation.mutants import AnyMutant, Mutant
 
 HEAD = re.compile(r"^(def f(\d+)\(.*)$", re.MULTILINE)
 
@@ -100,7 +102,13 @@ class Explored:
         ):
             broken = mutant.in_system(kind)(**_given(self._system))
             assert isinstance(broken, ClosedSystem)
-            return Lowering(broken, None).program()
+            with pytest.MonkeyPatch.context() as patch:
+                # Where rows stand is told with a fault, and makes no difference.
+                patch.setattr(lowering, "row_place", lambda *_: ("", 0))
+                told = Lowering(broken, None)
+                if isinstance(mutant, Mutant):
+                    self._keep_others(told, mutant)
+                return told.program()
         # A body is read where it is lowered: there is no need to declare a system with it.
         place = machine, mutant.method
         with pytest.MonkeyPatch.context() as patch:
@@ -112,6 +120,21 @@ class Explored:
             finally:
                 for read in (kind.SUBSET._methods, kind.SUBSET._trees):
                     read.pop(place, None)
+
+    def _keep_others(self, told: Lowering, mutant: Mutant) -> None:
+        """Take over what rows of one trigger cannot change, and lower that trigger alone."""
+        own = rf"{mutant.home.attribute}((?:\[\d+\])*)\.{mutant.trigger}(\?| to completion)?"
+        told.faults = {fault: number for number, fault in enumerate(self._program.faults)}
+        changed = {name: re.fullmatch(own, name) for name in self._program.functions}
+        told.functions = {
+            name: function
+            for name, function in self._program.functions.items()
+            if not changed[name]
+        }
+        for found in changed.values():
+            if found and not found[2]:
+                index = tuple(map(int, re.findall(r"\d+", found[1])))
+                told.trigger(Instance(mutant.home.attribute, index), mutant.trigger)
 
     def _differs(
         self, target: PythonTarget, claims: list[str], has_guards: bool, ran: Iterable[Ran]

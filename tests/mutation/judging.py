@@ -18,6 +18,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from epochgate.fsm.errors import DeclarationError
 from tests.mutation.by_test import TESTS, failures
@@ -114,6 +115,7 @@ def by_what_is_quick(mutant: AnyMutant) -> str:
     return UNTRIED if found is None else _told(found)
 
 
+@cache
 def by_scenario(mutant: AnyMutant) -> str:
     """The scenario that comes out otherwise; empty if none does, or if a claim is wanted."""
     if mutant.home.system in OF_NO_SCENARIO or mutant.name in lies():

@@ -18,6 +18,7 @@ from pathlib import Path
 from epochgate.fsm.checker import Result, Verdict
 from epochgate.fsm.closed import ClosedSystem
 from tests.mutation.bodies import Case
+from tests.mutation.sources import MODELS, meanings
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".pytest_cache" / "unbroken"
@@ -64,15 +65,16 @@ def _key(system: ClosedSystem) -> str:
     kind = type(system)
     name = f"{kind.__module__}.{kind.__qualname__}"
     own = inspect.getsource(inspect.getmodule(kind) or kind)
-    parts = (_sources(), own, name, json.dumps(system.constants, sort_keys=True))
+    made_of = (each.__module__ for each in (*kind.__mro__, *kind.MACHINES.values()))
+    models = meanings({module for module in made_of if module.startswith(MODELS)})
+    parts = (_checker(), own, name, *models, json.dumps(system.constants, sort_keys=True))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 @cache
-def _sources() -> str:
+def _checker() -> str:
     """A digest of all that decides how a system is made and searched."""
     digest = hashlib.sha256()
-    for folder in ("fsm", "models"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    for path in sorted((ROOT / "fsm").rglob("*.py")):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -2,31 +2,31 @@
 
 A verdict counts as long as what it rests on is the same: the machine, the closed systems around it
 and everything of the models that these import; for one of a scenario or a test no closed system,
-but the file in which this stands; for mutants that survive all scenarios and tests, too. Comments
-count for nothing in the models.
+but the file in which this stands; for mutants that survive, all tests and the scenarios in which
+the machine may run, too. Comments count for nothing in the models.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import importlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from epochgate.fsm import System
+from epochgate.fsm import Machine, System
 from tests.mutation.by_test import TESTS
 from tests.mutation.checking import systems_around
 from tests.mutation.every import KINDS, every_of, kind_of
 from tests.mutation.homes import HOMES
+from tests.mutation.running import OF_NO_SCENARIO
+from tests.mutation.sources import meanings
+from tests.scenarios import test_scenarios as scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = Path(__file__).parent / "verdicts"
 SCENARIOS = ROOT / "tests" / "scenarios"
-MODELS = "epochgate.models."
 
 REFUSED = "refused when it is declared"
 NOWHERE = "allows what is an error, and comes up nowhere"
@@ -173,21 +173,7 @@ def run(machine: str) -> str:
 def _models(machine: str, *around: type[System]) -> list[str]:
     """The modules of a machine, its system and those around it, with all that these import."""
     home = HOMES[machine]
-    todo = [kind.__module__ for kind in (home.machine, home.system, *around)]
-    trees: dict[str, str] = {}
-    while todo:
-        name = todo.pop()
-        if name not in trees:
-            path = importlib.import_module(name).__file__ or ""
-            tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-            trees[name] = ast.dump(tree)
-            todo += [
-                module
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ImportFrom)
-                and (module := node.module or "").startswith(MODELS)
-            ]
-    return [trees[name] for name in sorted(trees)]
+    return meanings(kind.__module__ for kind in (home.machine, home.system, *around))
 
 
 @cache
@@ -204,7 +190,16 @@ def file_of(verdict: str) -> str | None:
 
 @cache
 def tested(machine: str) -> str:
-    """A digest of the tests that are run with a machine's mutants."""
-    files = [ROOT / test for test in TESTS[HOMES[machine].system]]
-    files += sorted(SCENARIOS.rglob("*.txt"))
+    """A digest of the tests and scenarios that are run with a machine's mutants."""
+    home = HOMES[machine]
+    files = [ROOT / test for test in TESTS[home.system]]
+    if home.system not in OF_NO_SCENARIO:
+        files += [path for path in scenarios.FILES if _may_run(path, home.machine)]
     return digest(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in files)
+
+
+def _may_run(path: Path, machine: type[Machine]) -> bool:
+    """Whether a scenario's world may have a machine, or a variant of it, in it."""
+    world = scenarios.world_of(path.read_text(encoding="utf-8"))
+    system: type[System] | None = getattr(world, "SYSTEM", None)
+    return system is None or any(issubclass(each, machine) for each in system.MACHINES.values())

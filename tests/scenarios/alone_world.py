@@ -9,6 +9,7 @@ from epochgate.fsm.ports import Effect
 from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.concurrent_job import ConcurrentJob
+from epochgate.models.job import Job
 from epochgate.models.query_batch import QueryBatches
 from epochgate.models.recreation import Recreations
 from epochgate.models.split_assignment import SplitAssignments
@@ -54,6 +55,7 @@ ALONE: dict[str, type[AloneWorld]] = {
     "alone": HolderAloneWorld,
     "concurrent": alone(ConcurrentJob),
     "decisions": alone(BatchDecisions),
+    "effects": alone(Job),
     "plans": alone(BatchPlans),
     "query": alone(QueryBatches),
     "recreation": alone(Recreations),
