@@ -55,6 +55,9 @@ WAYS = {
     "runtime/testing/playing/late.py": Way(
         ("__self__", "machine_behind"), "a played schedule waits until its next step can happen"
     ),
+    "runtime/testing/playing/renaming.py": Way(
+        ("machine_behind",), "a task counts again where its closed job does"
+    ),
     "runtime/testing/playing/scripted.py": Way(
         ("Job", "__self__", "machine_behind"), "a played schedule says which process speaks"
     ),
