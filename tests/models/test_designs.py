@@ -64,7 +64,7 @@ SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     ResidentTask: Size(2390, 3374),
     StreamingQuery: Size(158565, 517004),
     RecordedAfterwards: Size(249183, 768879),
-    PlannedQuery: Size(2825772, 10259077),
+    PlannedQuery: Size(2785378, 10121813),
     SteeredQuery(batches=2): Size(485853, 1704364),
     ChosenQuery(batches=2): Size(335600, 947014),
     UpdatedControl: Size(200638, 592920),

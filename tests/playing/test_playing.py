@@ -106,6 +106,10 @@ SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
             *(*_PLANNED, "driver[1].start", "driver[1].ask", "client[1].answer", "driver[0].log"),
             *("driver[1].log", "driver[1].work", *_RUN[1:], *_FORGETS, "client[1].answer"),
         ),
+        (
+            *(*_PLANNED, *_RUN, "driver[1].start", "driver[1].ask", "client[1].answer"),
+            *(*_FORGETS, "client[1].answer"),
+        ),
     ),
     "pipelining": (
         (
@@ -115,8 +119,9 @@ SCHEDULES: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
 }
 """What hardly a walk comes to, for the first of the systems: a lost update is missed; a task has
-failed on an executor of which Spark tells no more; a driver that was overtaken asks for a batch, or
-reads one, whose plan is removed; batches that two subtasks have mapped wait in one.
+failed on an executor of which Spark tells no more; a driver that was overtaken asks for a batch,
+reads one, or goes on behind one, whose plan is removed; batches that two subtasks have mapped wait
+in one.
 """
 
 BEGINNINGS: dict[str, tuple[str, ...]] = {"placing": ("scheduler.offer", "scheduler.connect")}

@@ -85,16 +85,22 @@ class Client(entries.Client):
 
     def answer_more(self) -> None:
         if self.asked == RESTORE:
-            self.given = self.entries.last[self.batch]
-            self.is_old = False
-            self.is_swept = False
-            self.served.restored()
+            self.tell_restored()
         if self.asked == CHOOSE:
             self.tell_chosen()
         if self.asked == FETCH and self.entries.is_there[self.batch]:
             self.served.read(self.behind())
         if self.asked == FETCH and not self.entries.is_there[self.batch]:
             self.served.lost()
+
+    def tell_restored(self) -> None:
+        if self.batch == 0 or self.entries.is_there[self.batch]:
+            self.given = self.entries.last[self.batch]
+            self.is_old = False
+            self.is_swept = False
+            self.served.restored()
+        else:
+            self.served.broken()
 
     def tell_chosen(self) -> None:
         if self.given < self.entries.there:
