@@ -34,10 +34,6 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
         "gateway.pass_on: `self.attempt` -> `self.awaited`",
     ),
     GOES_DOWN: (
-        "committer: retry_later from committing when is_asked and not may_retry: fail_job twice",
-        "committer: refused from committing when is_asked: fail_job twice",
-        "committer: impossible from committing when is_asked: fail_job twice",
-        "committer: expire from committing when is_asked: fail_job twice",
         "checkpoint: store_unknown from storing when is_current: end_job twice",
         "checkpoint: expire_save from storing when is_current: end_job twice",
     ),
