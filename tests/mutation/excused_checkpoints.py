@@ -128,9 +128,6 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
         "self.system.snapshot[c].cancel(self.number) "
         "self.system.holder[c].checkpoint_aborted(self.number)`",
     ),
-    "a checkpoint in doubt is the last one, and none of its parts is looked at any more": (
-        "checkpoint.report: `self.forget_parts()` -> `pass`",
-    ),
     "the checkpoint that was completed last is by then the one under way": tuple(
         f"checkpoint.complete: `{told.format('number')}` -> `{told.format('completed')}`"
         for told in (
