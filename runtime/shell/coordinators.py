@@ -65,7 +65,7 @@ class MalformedPassed:
 
 
 class Coordinators:
-    """All coordinators of a job; handler of the ports `user`, `results` and `sender`. A place is a
+    """All coordinators of a job; handler of the ports `user` and `sender`. A place is a
     subtask, or one of several if it has concurrent attempts.
     """
 
@@ -367,8 +367,6 @@ class Coordinators:
     def _send_receipt(self, number: int, place: int, attempt: int, event: RegisteredEvent) -> None:
         receipt = SendFuture(Receipt(event.number))
         self._master.queue.post(self._master.job.holder[number].handled, place, attempt, receipt)
-
-    # port `results`
 
     # port `sender`
 

@@ -176,8 +176,8 @@ def read_only(lab: Lab, host: Host) -> Heal:
 
 def hanging(lab: Lab, host: Host) -> Heal:
     """Calls of the host's Python processes about files of the disk hang until it is healed."""
-    lab.library.set_hanging(host.name, is_hanging=True)
-    return partial(lab.library.set_hanging, host.name, is_hanging=False)
+    lab.preloaded.set_hanging(host.name, is_hanging=True)
+    return partial(lab.preloaded.set_hanging, host.name, is_hanging=False)
 
 
 def target_set_back(lab: Lab, host: Host) -> Heal:
@@ -189,8 +189,8 @@ def clock(seconds: int) -> Begin:
     """The clock of the host's Python processes jumps, and jumps back."""
 
     def begin(lab: Lab, host: Host) -> Heal:
-        lab.library.set_clock(host.name, seconds)
-        return partial(lab.library.set_clock, host.name, 0)
+        lab.preloaded.set_clock(host.name, seconds)
+        return partial(lab.preloaded.set_clock, host.name, 0)
 
     return begin
 

@@ -48,8 +48,8 @@ class Lab:
         self.folder, self.disk = folder, folder / "disk"
         for name in ("disk", "source", "history", "traces", "recovery", "logs", "set-back"):
             (folder / name).mkdir()
-        self.library = HostLibrary(folder / "library", self.disk)
-        self.python = _executors_python(folder, self.library.variables("$host"))
+        self.preloaded = HostLibrary(folder / "library", self.disk)
+        self.python = _executors_python(folder, self.preloaded.variables("$host"))
         self._java = QUICK_JVM + _class_archive()
         self._conf = _private_configuration(folder)
         self._drivers = 0
@@ -67,7 +67,7 @@ class Lab:
         known = "".join(f"{NET}.{n} {name}\n" for n, name in enumerate(names, 1))
         (self.folder / "hosts").write_text(f"127.0.0.1 localhost\n{known}")
         for number, name in enumerate(names, 1):
-            self.library.begin(name)
+            self.preloaded.begin(name)
             host = Host(name, self.switch)
             self.hosts.append(host)
             host.run("mount", "--bind", str(self.folder / "hosts"), "/etc/hosts")
@@ -181,7 +181,7 @@ class Lab:
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": str(self.python),
             "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
-            **self.library.variables(self.driver.name),
+            **self.preloaded.variables(self.driver.name),
         }
         command = [sys.executable, "-m", "tests.nemesis.jobs_program", settings.to_json()]
         self.driver.start(command, log, variables, ROOT)

@@ -151,7 +151,8 @@ class Reader:
     def __init__(self, world: Compacting) -> None:
         self._world, self.state, self.at, self.rooted = world, UNREAD, 0, 0
         self.directories: set[str] = set()
-        self.found: dict[int, list[Path]] = {}
+        self.found: dict[int, list[Any]] = {}
+        """The files of the checkpoints, as the world names them."""
         self.rows: list[int] = []
 
     def list_root(self) -> None:
@@ -162,10 +163,14 @@ class Reader:
         if self.at == self.rooted:
             self.state, self.at = OPENING, 0
             return
-        name = checkpoint_name(self.at + 1)
-        if name in self.directories:
-            self.found[self.at] = sorted((self._world.path / name).glob("*.parquet"))
+        self.look_at(self.at)
         self.at += 1
+
+    def look_at(self, at: int) -> None:
+        """Note the files of the checkpoint behind `at` others."""
+        name = checkpoint_name(at + 1)
+        if name in self.directories:
+            self.found[at] = sorted((self._world.path / name).glob("*.parquet"))
 
     def open_next(self) -> None:
         if self.at == self.rooted:
@@ -173,7 +178,7 @@ class Reader:
             return
         try:
             for path in self.found.get(self.at, []):
-                self.rows += rows_of(path)
+                self.rows += self._world.rows_in(path)
             self.at += 1
         except FileNotFoundError:
             self.state = FAILED

@@ -17,13 +17,7 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from epochgate.models.closed.surroundings.compaction import (
-    FAILED,
-    LISTING,
-    OPENING,
-    READ,
-    UNREAD,
-)
+from epochgate.models.closed.surroundings.compaction import LISTING
 from epochgate.runtime.objects.client import ObjectStore
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.runtime.objects.log import FOLDER as LOG, LogOutcomeUnknown, ObjectLog, State
@@ -31,7 +25,7 @@ from epochgate.spark.compaction import compact
 from epochgate.spark.compaction.objects import FOLDER
 from epochgate.spark.parquet_sink import ObjectTarget, StagingWriter
 from epochgate.spark.parquet_sink.object_target import INITIAL, compacted_upto, fold, retired
-from tests.playing.compacting import EXCHANGED, Compacting, Compactor
+from tests.playing.compacting import EXCHANGED, Compacting, Compactor, Reader
 from tests.playing.stage import Act
 from tests.playing.store import DENY
 from tests.runtime.objects.stores import Memory
@@ -83,38 +77,21 @@ class ObjectCompactor(Compactor):
         return compact(TARGET, keep_checkpoints=keep_checkpoints, open_objects=opened)
 
 
-class LogReader:
+class LogReader(Reader):
     """Reads the log, and opens the files of one checkpoint after the other."""
 
-    def __init__(self, world: CompactingObjects) -> None:
-        self._world, self.state, self.at, self.rooted = world, UNREAD, 0, 0
-        self.files: dict[int, list[str]] = {}
-        self.rows: list[int] = []
+    _world: CompactingObjects
 
     def list_root(self) -> None:
         self.state, self.rooted = LISTING, self._world.committed
-        self.files = self.found()
+        self.found = self.shown()
 
-    def found(self) -> dict[int, list[str]]:
-        """What the log shows of the checkpoints that it has seen."""
+    def shown(self) -> dict[int, list[str]]:
+        """What the log shows now of the checkpoints that it had when it was read."""
         return {k: self._world.files(k) for k in range(self.rooted)}
 
-    def list_next(self) -> None:
-        if self.at == self.rooted:
-            self.state, self.at = OPENING, 0
-        else:
-            self.at += 1
-
-    def open_next(self) -> None:
-        if self.at == self.rooted:
-            self.state = READ
-            return
-        try:
-            for path in self.files[self.at]:
-                self.rows += self._world.rows_in(path)
-            self.at += 1
-        except FileNotFoundError:
-            self.state = FAILED
+    def look_at(self, at: int) -> None:
+        """The log has told of all checkpoints at once."""
 
 
 class CompactingObjects(Compacting):
@@ -136,7 +113,7 @@ class CompactingObjects(Compacting):
     def facts(self) -> Iterator[tuple[str, Any, Any]]:
         yield from super().facts()
         replaced = retired(self.state())
-        found = [path for files in self.reader.files.values() for path in files]
+        found = [path for files in self.reader.found.values() for path in files]
         there = self.objects.list("data")
         lost = [path for path in found if path in replaced and path not in there]
         yield "replaced objects that a reader has found and cannot open", [], lost
@@ -190,11 +167,11 @@ class CompactingObjects(Compacting):
 
     def has_found_otherwise(self) -> bool:
         """Whether what is listed now is not what the log has shown to the reader."""
-        return self.reader.files != self.reader.found()
+        return self.reader.found != self.reader.shown()
 
     def opens_what_was_replaced(self) -> bool:
         replaced = retired(self.state())
-        return any(path in replaced for path in self.reader.files.get(self.reader.at, ()))
+        return any(path in replaced for path in self.reader.found.get(self.reader.at, ()))
 
     def leaves_what_is_staged(self) -> bool:
         """Whether the compaction is not named in the log, and another has left something."""
