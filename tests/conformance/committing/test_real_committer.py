@@ -25,6 +25,8 @@ from tests.conformance.oracle.oracle import FlinkOracle
 pytestmark = pytest.mark.conformance
 
 WILD, ORDERLY = 20_000, 4_000
+ALIKE_LEAST, OFTEN = 0.8, 300
+"""The share of wild schedules in which nothing differs, and how many have to meet each entry."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,8 @@ def test_wild_schedules_of_committers_differ_only_as_listed(
     tell("committers, wild", found)
     assert found.compared == WILD
     assert not found.unexplained, both.shortest(found)
-    assert set(found.explained) == NAMES
+    assert found.same >= WILD * ALIKE_LEAST
+    assert all(found.explained[name] >= OFTEN for name in NAMES)
 
 
 @pytest.mark.timeout(1800)
