@@ -8,8 +8,9 @@ each name what it stands for.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 
 from tests.conformance.committing.shell import parts, state_line
 
@@ -27,12 +28,22 @@ Collected = dict[int, dict[int, list[str]]]
 """Checkpoint -> subtask -> the committables that came for it."""
 
 
+@dataclass
+class Target:
+    """What a sink will answer for each committable; `words` begin the lines of its calls."""
+
+    words: str
+    answers: dict[str, deque[str]] = field(default_factory=dict)
+
+
 class Failed(Exception):
     """The operator's task ends, and waits to be restarted."""
 
 
-class Account:
-    """One global committer, its writers and its sink; `names` are the differences that are on."""
+class Retelling:
+    """What is common to all topologies: commands, and sinks that answer; `names` are the
+    differences that are on.
+    """
 
     def __init__(self, names: Collection[str] = ()) -> None:
         self.names = frozenset(names)
@@ -54,9 +65,55 @@ class Account:
             answers.append(self.lines)
         return answers
 
+    def tell_state(self, checkpoint: str, collected: Iterable[Collected]) -> None:
+        """What a stored checkpoint holds, by subtask, oldest first."""
+        held: dict[int, list[str]] = {}
+        for of_one in collected:
+            for _, of_checkpoint in sorted(of_one.items()):
+                for subtask, names in of_checkpoint.items():
+                    held.setdefault(subtask, []).extend(names)
+        self.lines.append(state_line(checkpoint, held))
+
+    def try_all(self, names: list[str], tries: int, target: Target) -> list[str]:
+        """Commit as often as it takes or may take; those that took effect, in order."""
+        left, dropped = names, set[str]()
+        for _ in range(tries + 1):
+            if not left:
+                break
+            said = self._call(left, target)
+            again = [name for name, word in said.items() if word == "retry"]
+            dropped |= {name for name, word in said.items() if word == "known"}
+            if not again:
+                left = []
+                break
+            whole = ONLY_THE_REST in self.names
+            left = [name for name in names if name not in dropped] if whole else again
+        if left:
+            raise Failed
+        return [name for name in names if name not in dropped]
+
+    def _call(self, names: list[str], target: Target) -> dict[str, str]:
+        """One call of a sink's committer."""
+        said: dict[str, str] = {}
+        stops = {"error", "known"} if DROPPED_FAILURE in self.names else {"error"}
+        for name in names:
+            queue = target.answers.get(name)
+            said[name] = queue.popleft() if queue else "ok"
+            if said[name] in stops:
+                break
+        told = " ".join(f"{name} {word}" for name, word in said.items())
+        self.lines.append(f"{target.words} {told}")
+        if stops & set(said.values()):
+            raise Failed
+        return said
+
+
+class Account(Retelling):
+    """One global committer, its writers and its sink."""
+
     def _do_new(self, subtasks: str, tries: str) -> None:
         self.subtasks, self.tries = int(subtasks), int(tries)
-        self.answers: dict[str, deque[str]] = {}
+        self.target = Target("commit")
         self.stored: dict[int, tuple[Collected, set[int]]] = {0: ({}, set())}
         self.completed = 0
         self._open()
@@ -68,7 +125,11 @@ class Account:
         """Of each subtask: the newest checkpoint that it has handed something over for."""
         self.again: dict[int, list[str]] = {}
         """Of each subtask: what it hands over again, of aborted checkpoints."""
-        self.pending, self.taken = 0, set[int]()
+        self.pending = 0
+        self.taken: dict[int, bool] = {}
+        """Of each subtask whose barrier waits for the others': whether its input had ended."""
+        self.behind: list[tuple[int, list[str]]] = []
+        """What came from subtasks behind such a barrier."""
         self.newest = -1
         self.is_failed = False
 
@@ -76,22 +137,33 @@ class Account:
         self._open()
         if self.completed:
             self._commit(self.completed)
+        for number in self.ended:
+            self._hand_over(number, self.completed + 1, [])
 
     def _do_answer(self, name: str, said: str) -> None:
-        self.answers.setdefault(name, deque()).append(said)
+        self.target.answers.setdefault(name, deque()).append(said)
 
     def _do_barrier(self, subtask: str, checkpoint: str, names: str) -> None:
         number, said = int(subtask), parts(names)
         if self.pending != int(checkpoint):
-            self.pending, self.taken = int(checkpoint), set()
+            self._unblock()
+            self.pending = int(checkpoint)
         again = self.again.pop(number, [])
         if number not in self.ended:
             self._hand_over(number, self.pending, again + said)
         elif again:
             self._hand_over(number, self.pending, again)
-        self.taken.add(number)
+        self.taken[number] = number in self.ended
         if len(self.taken) == self.subtasks:
-            self.stored[self.pending] = (deepcopy(self.collected), set(self.ended))
+            had_ended = {ended for ended, had in self.taken.items() if had}
+            self.stored[self.pending] = (deepcopy(self.collected), had_ended)
+            self._unblock()
+
+    def _unblock(self) -> None:
+        self.taken.clear()
+        for number, names in self.behind:
+            self._hand_over(number, self.known[number] + 1, names)
+        self.behind.clear()
 
     def _do_end(self, subtask: str, names: str) -> None:
         number = int(subtask)
@@ -99,7 +171,10 @@ class Account:
             self.again.setdefault(number, []).extend(parts(names))
         elif number not in self.ended:
             self.ended.add(number)
-            self._hand_over(number, self.known[number] + 1, parts(names))
+            if number in self.taken:
+                self.behind.append((number, parts(names)))
+            else:
+                self._hand_over(number, self.known[number] + 1, parts(names))
 
     def _hand_over(self, subtask: int, checkpoint: int, names: list[str]) -> None:
         self.known[subtask] = checkpoint
@@ -107,6 +182,7 @@ class Account:
 
     def _do_abort(self, checkpoint: str) -> None:
         number, self.pending = int(checkpoint), 0
+        self._unblock()
         held = self.collected.get(number, {})
         is_whole = len(held) == self.subtasks
         if (ABORTED_APART if is_whole else PARTLY_TAKEN) in self.names:
@@ -115,11 +191,7 @@ class Account:
 
     def _do_complete(self, checkpoint: str, how: str = "") -> None:
         self.completed, self.pending = int(checkpoint), 0
-        held: dict[int, list[str]] = {}
-        for _, of_checkpoint in sorted(self.stored[self.completed][0].items()):
-            for subtask, names in of_checkpoint.items():
-                held.setdefault(subtask, []).extend(names)
-        self.lines.append(state_line(checkpoint, held))
+        self.tell_state(checkpoint, [self.stored[self.completed][0]])
         if not how or LATE_NOTICE in self.names:
             self._commit(self.completed)
 
@@ -134,34 +206,6 @@ class Account:
             held = self.collected[number]
             if len(held) < self.subtasks:
                 return
-            self._try([name for subtask in sorted(held) for name in held[subtask]])
+            names = [name for subtask in sorted(held) for name in held[subtask]]
+            self.try_all(names, self.tries, self.target)
             del self.collected[number]
-
-    def _try(self, names: list[str]) -> None:
-        """One checkpoint's committables, as often as it takes or may take."""
-        left, dropped = names, set[str]()
-        for _ in range(self.tries + 1):
-            if not left:
-                return
-            said = self._call(left)
-            again = [name for name, word in said.items() if word == "retry"]
-            dropped |= {name for name, word in said.items() if word == "known"}
-            if not again:
-                return
-            whole = ONLY_THE_REST in self.names
-            left = [name for name in names if name not in dropped] if whole else again
-        raise Failed
-
-    def _call(self, names: list[str]) -> dict[str, str]:
-        """One call of the sink's committer."""
-        said: dict[str, str] = {}
-        stops = {"error", "known"} if DROPPED_FAILURE in self.names else {"error"}
-        for name in names:
-            queue = self.answers.get(name)
-            said[name] = queue.popleft() if queue else "ok"
-            if said[name] in stops:
-                break
-        self.lines.append("commit " + " ".join(f"{name} {word}" for name, word in said.items()))
-        if stops & set(said.values()):
-            raise Failed
-        return said
