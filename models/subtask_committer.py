@@ -1,4 +1,4 @@
-"""The committer of one subtask: has the task commit what it handed over, once the checkpoint that
+r"""The committer of one subtask: has the task commit what it handed over, once the checkpoint that
 holds it is completed, and passes on what was committed.
 
 Decides when the task is asked, one checkpoint after the other, oldest first; that a commit is tried
@@ -46,6 +46,11 @@ QUIET = (AWAY, IDLE, PAUSING, GIVEN_UP)
 
 class SubtaskCommitterPort(Port):
     """Where the subtask's committables are kept, and how its task is asked."""
+
+    def renew(self) -> None:
+        """The subtask's attempt is restored: what it has committed and passed on is what the
+        completed checkpoint says.
+        """
 
     @fallible("retry_later, expire", succeeds="committed", within="commit_timeout_s")
     def commit(self, identity: int, checkpoint: int, tries: int) -> None:
@@ -116,9 +121,9 @@ class SubtaskCommitter(Machine):
                                        "the job goes down"),
 
         Row("running",      AWAY,                  IDLE,       "is_done",
-            "settle",                  "the attempt has nothing to commit"),
+            "renew, settle",           "the attempt has nothing to commit"),
         Row("running",      AWAY,                  COMMITTING, "not is_done",
-            "commit",                  "what the restored checkpoint has not seen committed"),
+            "renew, commit",           "what the restored checkpoint has not seen committed"),
         Ignore("running",   GIVEN_UP,                          None,
                                        "the job goes down"),
 
@@ -213,6 +218,9 @@ class SubtaskCommitter(Machine):
 
     def enter(self, checkpoint: int) -> None:
         self.waiting.push(checkpoint)
+
+    def renew(self) -> None:
+        self.task.renew()
 
     def commit(self) -> None:
         self.task.commit(
