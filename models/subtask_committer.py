@@ -64,8 +64,8 @@ class SubtaskCommitterPort(Port):
         which it has tried so often.
         """
 
-    def left(self, checkpoint: int, outcome: Opaque) -> None:
-        """This is what is left to be committed of this checkpoint."""
+    def note(self, checkpoint: int, outcome: Opaque) -> None:
+        """This is what has become of the subtask's part: what is committed, and what is left."""
 
     def release(self, checkpoint: int) -> None:
         """The subtask never commits this checkpoint again."""
@@ -235,13 +235,14 @@ class SubtaskCommitter(Machine):
             self.tried = 0
             self.tries = 0
         self.passed.push(self.waiting.pop())
+        self.task.note(checkpoint, outcome)
         self.system.collector.receive(self.subtask, checkpoint, outcome)
 
     def settle(self) -> None:
         self.system.lifecycle.commits_settled()
 
     def note_rest(self, checkpoint: int, tries: int, outcome: Opaque) -> None:
-        self.task.left(checkpoint, outcome)
+        self.task.note(checkpoint, outcome)
 
     def count(self) -> None:
         self.tries = self.head_tries() + 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from epochgate.errors import UsageError
 from epochgate.runtime.api.commit_topology import CommittableBatch, CommittableOperator
 from epochgate.runtime.api.committer import CombiningCommitter, Committables, RetryLater
 from epochgate.runtime.api.committing import processed
@@ -20,6 +21,7 @@ from epochgate.runtime.api.task_committer import CommittableSummary
 from epochgate.runtime.closing import close_all
 from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.shell.commits import LANE
+from epochgate.runtime.shell.task_commits import TaskCommits
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.places import BEFORE, BEHIND, states_of
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
 
-class StageMismatch(ValueError):
+class StageMismatch(UsageError):
     """A checkpoint holds states of other operators between the commits: its number, how many, how
     many the sink has.
     """
@@ -51,8 +53,14 @@ class Processed(NamedTuple):
 class Stage:
     """The operators of one side of the tasks."""
 
-    def __init__(self, master: JobMaster, side: str, restored: CompletedCheckpoint | None) -> None:
-        self._master, self._side = master, side
+    def __init__(
+        self,
+        master: JobMaster,
+        tasks: TaskCommits,
+        side: str,
+        restored: CompletedCheckpoint | None,
+    ) -> None:
+        self._master, self._tasks, self._side = master, tasks, side
         self._machine: Any = master.job.before if side == BEFORE else master.job.behind
         self._make: Callable[[], list[CommittableOperator]] = (
             lambda: master.configuration.topology.on_driver(is_before=side == BEFORE)
@@ -62,13 +70,13 @@ class Stage:
         own = len(self._make())
         if restored is not None and self._states is not None and len(self._states) != own:
             raise StageMismatch(restored.checkpoint_id, len(self._states), own)
-        self.keep_states(restored)
+        self._keep_states(self._states or [])
         master.job.bind(side, "operators", self)
 
-    def keep_states(self, restored: CompletedCheckpoint | None) -> None:
-        """Take over the restored states: each later checkpoint holds them, or newer ones."""
-        if self._states:
-            self._master.checkpoints.stage_states[self._side] = self._states
+    def _keep_states(self, states: list[bytes]) -> None:
+        """Let each checkpoint from now on hold these."""
+        if any(states):
+            self._master.checkpoints.stage_states[self._side] = states
 
     # port `operators`
 
@@ -82,7 +90,7 @@ class Stage:
 
     def _submit(self, checkpoint: int, tries: int) -> None:
         committables = dict(self._master.commits.committables_of(checkpoint))
-        known = self._master.task_commits.summaries(checkpoint)
+        known = self._tasks.summaries(checkpoint)
         summaries = {
             one: known.get(one) or CommittableSummary(checkpoint, one, len(held))
             for one, held in committables.items()
@@ -140,10 +148,9 @@ class Stage:
 
     def take(self, checkpoint: int, outcome: Processed) -> None:
         self._states = outcome.states
-        if outcome.states:
-            self._master.checkpoints.stage_states[self._side] = outcome.states
+        self._keep_states(outcome.states)
         self._master.commits.hold(checkpoint, outcome.committables)
-        self._master.task_commits.forget_summaries(checkpoint)
+        self._tasks.forget_summaries(checkpoint)
 
     def keep(self, checkpoint: int, earlier: int) -> None:
         held = self._master.commits.committables_of(earlier)
@@ -151,7 +158,7 @@ class Stage:
         place = self._master.checkpoints.place(checkpoint, earlier, self._side)
         place.summaries = [
             [one.subtask, one.committables, one.failed]
-            for one in self._master.task_commits.summaries(earlier).values()
+            for one in self._tasks.summaries(earlier).values()
         ]
 
     def close(self) -> None:

@@ -81,6 +81,7 @@ class TaskCommits:
 
     def renew(self, subtask: int) -> None:
         """The subtask goes on from what the completed checkpoint holds."""
+        self._wait_over(subtask)
         for found in self._in_tasks.values():
             found.current.update((one.subtask, one) for one in self.owned(subtask, found.durable))
 
@@ -106,7 +107,7 @@ class TaskCommits:
         machine = self._master.job.subtask_committer[subtask]
         machine.expire(checkpoint, tries, identity, reason)
 
-    def over(self, subtask: int) -> None:
+    def _wait_over(self, subtask: int) -> None:
         if (wait := self._waits.pop(subtask, None)) is not None:
             wait.end()
 
@@ -124,20 +125,20 @@ class TaskCommits:
         if tries:
             place.tries[subtask] = tries
 
-    def left(self, subtask: int, checkpoint: int, outcome: StepOutcome) -> None:
-        self.note(subtask, checkpoint, outcome)
-        self._master.note_warning(
-            f"the commit of checkpoint {checkpoint} will be tried again: {outcome.reason}"
-        )
-
-    def note(self, subtask: int, checkpoint: int, outcome: StepOutcome) -> list[Share]:
-        """Keep what has become of the shares of this subtask, and return them."""
+    def note(self, subtask: int, checkpoint: int, outcome: StepOutcome) -> None:
+        self._wait_over(subtask)
         current = self.of(checkpoint).current
-        known = [share for share in outcome.shares if share.subtask % self._parallelism == subtask]
-        current.update((share.subtask, share) for share in known)
+        current.update((share.subtask, share) for share in self._known(subtask, outcome))
         for text in outcome.warnings:
             self._master.warn(text)
-        return known
+        if outcome.reason:
+            self._master.note_warning(
+                f"the commit of checkpoint {checkpoint} will be tried again: {outcome.reason}"
+            )
+
+    def _known(self, subtask: int, outcome: StepOutcome) -> list[Share]:
+        """The shares that are the subtask's to commit, whatever it says."""
+        return [one for one in outcome.shares if one.subtask % self._parallelism == subtask]
 
     def release(self, subtask: int, checkpoint: int) -> None:
         found = self._in_tasks[checkpoint]
@@ -162,9 +163,8 @@ class TaskCommits:
 
     def collect(self, subtask: int, checkpoint: int, outcome: StepOutcome) -> None:
         """Keep what a subtask has passed on."""
-        found = self.of(checkpoint)
-        known = self.note(subtask, checkpoint, outcome)
-        found.passed.update((share.subtask, share) for share in known)
+        passed = self.of(checkpoint).passed
+        passed.update((share.subtask, share) for share in self._known(subtask, outcome))
 
     def keep_passed(self, checkpoint: int, earlier: int) -> None:
         """Store what has come of a checkpoint that is not whole."""
@@ -174,9 +174,10 @@ class TaskCommits:
     def whole(self, checkpoint: int) -> None:
         """Put what has come in the place of what was handed over."""
         passed = sorted(self.of(checkpoint).passed.items())
-        self._summaries[checkpoint] = {
-            one: CommittableSummary(checkpoint, one, *share.summary) for one, share in passed
-        }
+        if self._master.configuration.topology.operators_behind:
+            self._summaries[checkpoint] = {
+                one: CommittableSummary(checkpoint, one, *share.summary) for one, share in passed
+            }
         self._master.commits.hold(
             checkpoint, {one: share.passed for one, share in passed if share.passed}
         )

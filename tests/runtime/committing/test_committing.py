@@ -1,0 +1,101 @@
+"""Commits in several steps: what is committed in the tasks, globally and between, exactly once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from epochgate.pipeline import FunctionSource, Pipeline
+from epochgate.runtime import (
+    CommitImpossible,
+    FailedForKnownReason,
+    JobConfiguration,
+    RetryLater,
+)
+from epochgate.runtime.api.configuration import JobMisconfigured
+from epochgate.runtime.testing.simulation import SimulatedJob
+from tests.runtime.committing.sinks import DirectSink, Target, TargetSink
+
+ROWS = [f"row-{number}" for number in range(8)]
+
+
+def look() -> list[list[int]]:
+    return [[0, 4], [4, 8]]
+
+
+def read(split: list[int], position: int | None) -> Iterator[tuple[list[str], int]]:
+    for number in range(split[0] if position is None else position, split[1]):
+        yield [f"row-{number}"], number + 1
+
+
+def job_of(sink: TargetSink, parallelism: Any = 2, **settings: Any) -> SimulatedJob:
+    settings = {"checkpoint_interval_s": 1.0, "commit_retry_delay_s": 0.1, **settings}
+    pipeline = Pipeline(source=FunctionSource(look, read), sink=sink)
+    return SimulatedJob.of(pipeline, parallelism=parallelism, **settings)
+
+
+def committed_globally(target: Target) -> list[str]:
+    found = []
+    for _, committables in sorted(target.globally.items()):
+        for rows in committables.values():
+            for one in rows:
+                found += one["rows"] if isinstance(one, dict) else [one]
+    return found
+
+
+SINKS = {
+    "in the tasks": TargetSink,
+    "combined": lambda target: TargetSink(target, combines=True),
+    "with operators": lambda target: TargetSink(target, combines=True, operators=True),
+    "direct with operators": lambda target: DirectSink(target, combines=True),
+}
+
+
+@pytest.mark.parametrize("kind", SINKS)
+def test_each_committable_takes_effect_once_in_the_tasks_and_then_globally(kind: str) -> None:
+    target = Target()
+    job = job_of(SINKS[kind](target))
+    job.finish()
+    assert sorted(committed_globally(target)) == ROWS
+    if "direct" not in kind:
+        assert sorted(target.in_tasks) == ROWS
+        assert {s for _, s, _ in target.calls} == {0, 1}
+
+
+@pytest.mark.parametrize("kind", SINKS)
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_dies_whenever_nothing_is_lost_or_doubled(kind: str, seed: int) -> None:
+    chance = random.Random(f"{kind} {seed}")
+    target = Target()
+    for row in ROWS:
+        said = [["retry_later"], RetryLater("busy"), ["update_and_retry_later", row]]
+        target.signals[row] = chance.sample(said, chance.choice((0, 0, 1, 2)))
+    job = job_of(SINKS[kind](target), lambda start: 2 + start % 2, commit_retries_max=50)
+    for _ in range(chance.randrange(2, 12)):
+        for _ in range(chance.randrange(40)):
+            steps = [step for step in job.steps() if job.can(step)]
+            if not steps:
+                if job.advance() is None:
+                    break
+                continue
+            job.step(chance.choice(steps))
+            if job.is_over:
+                break
+        if job.is_over:
+            break
+        struck = chance.choice(("task", "driver", "checkpoint", "none"))
+        if struck == "task":
+            for subtask in range(2):
+                if chance.random() < 0.6:
+                    job.transport.kill(subtask)
+        elif struck == "driver":
+            job.crash_driver()
+        elif struck == "checkpoint":
+            job.master.request_checkpoint()
+    job.finish()
+    assert sorted(committed_globally(target)) == ROWS
+    if "direct" not in kind:
+        assert sorted(target.in_tasks) == ROWS
