@@ -113,8 +113,10 @@ class SubtaskCommitter(Machine):
 
         Row("due",          AWAY,                  STAY,       None,
             "enter",                   "the subtask's next attempt commits it"),
-        Row("due",          IDLE,                  COMMITTING, None,
+        Row("due",          IDLE,                  COMMITTING, "not is_amid",
             "enter, commit",           "the checkpoint is completed"),
+        Row("due",          IDLE,                  PAUSING,    "is_amid",
+            "enter, pause",            "the subtask's next snapshot may be taken before the answer"),
         Row("due",          (COMMITTING, PAUSING), STAY,       None,
             "enter",                   "an earlier checkpoint comes first"),
         Ignore("due",       GIVEN_UP,                          None,

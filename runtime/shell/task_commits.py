@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from epochgate.runtime.api.committing import Share, StepOutcome
 from epochgate.runtime.api.task_committer import CommittableSummary
@@ -50,18 +50,22 @@ class TaskCommits:
         self._waits: dict[int, Wait] = {}
         places = {} if restored is None else places_of(restored)
         for number, place in places.items():
-            if place.at == TASKS:
-                self._in_tasks[number] = self._restored(place.shares)
+            if place.at == TASKS and restored is not None:
+                rests = dict(restored.uncommitted[number])
+                self._in_tasks[number] = self._restored(place.shares, rests)
             self._summaries[number] = {
                 one[0]: CommittableSummary(number, *one) for one in place.summaries
             }
         master.job.bind("subtask_committer", "task", self)
         master.job.bind("collector", "parts", Collected(self, master))
 
-    def _restored(self, shares: list[Share]) -> InTasks:
+    def _restored(self, shares: list[Share], rests: Mapping[int, list[Any]]) -> InTasks:
         found = InTasks({}, self._parallelism)
         for share in shares:
-            (found.durable if share.passed is None else found.passed)[share.subtask] = share
+            if share.passed is None:
+                found.durable[share.subtask] = replace(share, rest=rests.get(share.subtask, []))
+            else:
+                found.passed[share.subtask] = share
         found.current = dict(found.durable)
         return found
 
@@ -121,7 +125,9 @@ class TaskCommits:
         place = self._place(checkpoint, earlier)
         for share in self.owned(subtask, found.current):
             found.storing[share.subtask] = share
-            place.shares.append(replace(share, passed=None))
+            place.shares.append(replace(share, rest=[], passed=None))
+            if share.rest:
+                self._uncommitted(checkpoint, earlier).append([share.subtask, share.rest])
         if tries:
             place.tries[subtask] = tries
 
@@ -191,7 +197,12 @@ class TaskCommits:
         self._summaries.pop(checkpoint, None)
 
     def _place(self, checkpoint: int, earlier: int) -> Place:
+        self._uncommitted(checkpoint, earlier)
         return self._master.checkpoints.place(checkpoint, earlier, TASKS)
+
+    def _uncommitted(self, checkpoint: int, earlier: int) -> list[Any]:
+        """What the checkpoint that is under way says is not committed of an earlier one."""
+        return self._master.checkpoints.part(checkpoint).uncommitted.setdefault(earlier, [])
 
 
 class Collected:
