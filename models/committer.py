@@ -228,17 +228,15 @@ class GlobalCommitter(Machine):
     def settle(self) -> None:
         self.tries = 0
         for checkpoint in self.covered.take_all():
-            self.settle_one(checkpoint)
-
-    def settle_one(self, checkpoint: int) -> None:
-        self.sink.settled(checkpoint)
-        self.system.post_commit.owe(checkpoint)
+            self.sink.settled(checkpoint)
+            self.system.post_commit.owe(checkpoint)
 
     def leave_out(self, checkpoint: int, tries: int, failed: int) -> None:
         self.tries = 0
         for covered in self.covered.take_all():
             if covered < failed:
-                self.settle_one(covered)
+                self.sink.settled(covered)
+                self.system.post_commit.owe(covered)
             elif covered == failed:
                 self.sink.forgone(failed)
             else:
