@@ -278,15 +278,26 @@ class Checkpoint(Machine):
         for c in range(self.system.coordinators):
             self.system.gateway[c, subtask].reopen(checkpoint)
 
+    def unseal(self) -> None:
+        """Forget this barrier; here the subtasks commit nothing."""
+
     def gather_ledger(self) -> None:
-        self.system.committer.carry(self.number)
+        self.carry_commits()
         self.system.post_commit.carry(self.number)
         self.store()
+
+    def carry_commits(self) -> None:
+        self.system.committer.carry(self.number)
 
     def save(self) -> None:
         self.driver.save(self.number)
 
     def complete(self) -> None:
+        self.tell_completed()
+        self.system.committer.due(self.number)
+        self.forget_parts()
+
+    def tell_completed(self) -> None:
         self.completed = self.number
         self.failures = 0
         self.driver.completed(self.number)
@@ -296,8 +307,6 @@ class Checkpoint(Machine):
             if self.system.attempt[s].is_running():
                 self.tasks.complete(s, self.system.attempt[s].identity, self.number)
         self.system.lifecycle.checkpoint_completed(self.ends_due == 0)
-        self.system.committer.due(self.number)
-        self.forget_parts()
 
     def fail(self, checkpoint: int, reason: Opaque) -> None:
         self.announce_abort(reason)
@@ -320,6 +329,7 @@ class Checkpoint(Machine):
         for s in range(self.system.subtasks):
             if self.system.attempt[s].is_running():
                 self.tasks.aborted(s, self.system.attempt[s].identity, self.number)
+        self.unseal()
         self.forget_parts()
 
     def report(self, checkpoint: int, reason: Opaque) -> None:

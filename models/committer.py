@@ -38,14 +38,16 @@ IDLE, COMMITTING, GIVEN_UP = "idle", "committing", "given_up"
 class SinkPort(Port):
     """Where commits happen, and where the committables of the checkpoints in the ledger are kept."""
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
-        """The checkpoint that is about to be stored holds the committables of an earlier one."""
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
+        """The checkpoint that is about to be stored holds the committables of an earlier one, of
+        which so many tries have failed.
+        """
 
     def cover(self, checkpoint: int) -> None:
         """The next commit includes this checkpoint; oldest first."""
 
     @fallible(
-        "retry_later, refused, impossible, expire",
+        "retry_later, left_out, refused, impossible, expire",
         succeeds="committed, already_committed",
         within="commit_timeout_s",
     )
@@ -58,7 +60,7 @@ class SinkPort(Port):
         """The commit of this checkpoint is known."""
 
     def forgone(self, checkpoint: int) -> None:
-        """This checkpoint has left the ledger without a commit."""
+        """This checkpoint has left the ledger without a commit, or without a part of it."""
 
 
 class GlobalCommitter(Machine):
@@ -78,6 +80,7 @@ class GlobalCommitter(Machine):
     asked: int = Int("checkpoints")
     """The newest one that the last commit covers."""
     tries: int = Int("commit_retries")
+    """How many tries have failed of what is covered, or comes first."""
 
     adopt: Trigger
     due: Trigger
@@ -85,6 +88,7 @@ class GlobalCommitter(Machine):
     carry: Trigger
     committed: Trigger
     already_committed: Trigger
+    left_out: Trigger
     retry_later: Trigger
     refused: Trigger
     impossible: Trigger
@@ -93,7 +97,7 @@ class GlobalCommitter(Machine):
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("adopt",          IDLE,             STAY,       None,
-            "enter",              "the restored ledger holds this checkpoint"),
+            "enter_adopted",      "the restored ledger holds this checkpoint"),
 
         Row("due",            IDLE,             COMMITTING, None,
             "enter, commit",      "a checkpoint is completed"),
@@ -126,6 +130,15 @@ class GlobalCommitter(Machine):
         Ignore("already_committed", COMMITTING,             "not is_asked",
                                   "the answer is to an earlier commit"),
         Ignore("already_committed", (IDLE, GIVEN_UP),       None,
+                                  "no commit is under way"),
+
+        Row("left_out",       COMMITTING,       IDLE,       "is_asked and leaves_nothing",
+            "leave_out, reconsider", "it failed for a reason that the sink knows, and the job goes on"),
+        Row("left_out",       COMMITTING,       STAY,       "is_asked and not leaves_nothing",
+            "leave_out, commit",  "what is left is committed without the checkpoint that failed"),
+        Ignore("left_out",    COMMITTING,                   "not is_asked",
+                                  "the answer is to an earlier commit"),
+        Ignore("left_out",    (IDLE, GIVEN_UP),             None,
                                   "no commit is under way"),
 
         Row("retry_later",    COMMITTING,       STAY,       "is_asked and may_retry",
@@ -172,6 +185,13 @@ class GlobalCommitter(Machine):
     def is_settled(self) -> bool:
         return self.state == IDLE
 
+    def leaves_nothing(self, checkpoint: int, tries: int, failed: int) -> bool:
+        return failed == self.asked and self.waiting.empty()
+
+    def enter_adopted(self, checkpoint: int, tries: int) -> None:
+        self.tries = tries
+        self.waiting.push(checkpoint)
+
     def enter(self, checkpoint: int) -> None:
         self.waiting.push(checkpoint)
 
@@ -185,13 +205,12 @@ class GlobalCommitter(Machine):
     def carry_ledger(self, checkpoint: int) -> None:
         for earlier in self.covered.take_all():
             self.covered.push(earlier)
-            self.sink.carry(checkpoint, earlier)
+            self.sink.carry(checkpoint, earlier, self.tries)
         for earlier in self.waiting.take_all():
             self.waiting.push(earlier)
-            self.sink.carry(checkpoint, earlier)
+            self.sink.carry(checkpoint, earlier, 0)
 
     def commit(self) -> None:
-        self.tries = 0
         self.ask()
 
     def commit_again(self) -> None:
@@ -207,9 +226,21 @@ class GlobalCommitter(Machine):
         self.sink.commit(self.asked, self.tries)
 
     def settle(self) -> None:
+        self.tries = 0
         for checkpoint in self.covered.take_all():
             self.sink.settled(checkpoint)
             self.system.post_commit.owe(checkpoint)
+
+    def leave_out(self, checkpoint: int, tries: int, failed: int) -> None:
+        self.tries = 0
+        for covered in self.covered.take_all():
+            if covered < failed:
+                self.sink.settled(covered)
+                self.system.post_commit.owe(covered)
+            elif covered == failed:
+                self.sink.forgone(failed)
+            else:
+                self.covered.push(covered)
 
     def reconsider(self) -> None:
         self.system.lifecycle.reconsider()

@@ -281,8 +281,12 @@ class JobLifecycle(Machine):
             else:
                 self.system.holder[c].start()
         if self.system.checkpoint.completed > 0:
-            self.system.committer.due(self.system.checkpoint.completed)
+            self.hand_on()
         self.schedule_all()
+
+    def hand_on(self) -> None:
+        """Commit the restored checkpoint, which a driver may have left before its commit."""
+        self.system.committer.due(self.system.checkpoint.completed)
 
     def schedule_all(self) -> None:
         for s in range(self.system.subtasks):

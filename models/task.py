@@ -49,6 +49,12 @@ class OperatorPort(Port):
         """Take the snapshot and acknowledge the checkpoint."""
 
     @fallible("fail", in_event=True)
+    def commit(self, checkpoint: int, tries: int, part: Opaque) -> None:
+        """Commit the subtask's part of a completed checkpoint, and tell the driver what came of
+        it.
+        """
+
+    @fallible("fail", in_event=True)
     def complete(self, checkpoint: int) -> None: ...
     @fallible("fail", in_event=True)
     def aborted(self, checkpoint: int) -> None: ...
@@ -82,6 +88,7 @@ class Task(Machine):
     restore: Trigger
     event: Trigger
     barrier: Trigger
+    commit: Trigger
     complete: Trigger
     aborted: Trigger
     end_input: Trigger
@@ -111,6 +118,10 @@ class Task(Machine):
         Ignore("barrier",   OVER,                       None,
                                   "this attempt is over"),
 
+        Row("commit",       UP,               STAY,     None,
+            "call_commit",        "the checkpoint is completed: its part may take effect"),
+        Ignore("commit",    OVER,                       None,
+                                  "this attempt is over"),
         Row("complete",     UP,               STAY,     None,
             "call_complete",      "the checkpoint is durable"),
         Ignore("complete",  (CREATED, *OVER),           None,
@@ -160,6 +171,9 @@ class Task(Machine):
 
     def call_last_snapshot(self, checkpoint: int) -> None:
         self.operators.snapshot(checkpoint, True)
+
+    def call_commit(self, checkpoint: int, tries: int, part: Opaque) -> None:
+        self.operators.commit(checkpoint, tries, part)
 
     def call_complete(self, checkpoint: int) -> None:
         self.operators.complete(checkpoint)

@@ -15,8 +15,11 @@ from epochgate.runtime.api.committer import (
     CommitImpossible,
     Committables,
     Committer,
+    FailedForKnownReason,
     RetryLater,
+    UpdateAndRetryLater,
 )
+from epochgate.runtime.api.committing import by_subtask
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.reports import shortened
@@ -25,6 +28,7 @@ from epochgate.runtime.api.way_on import give_up_command
 from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import committed_of, debts_of
+from epochgate.runtime.store.places import GLOBAL
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -47,6 +51,7 @@ class Failure(NamedTuple):
 
 FAILURES: dict[type[BaseException], Failure] = {
     RetryLater: Failure("retry_later", "will be tried again", "failed too often"),
+    FailedForKnownReason: Failure("left_out", "", "is left out, and its rows are lost"),
     CommitImpossible: Failure("impossible", "", "is impossible"),
     BaseException: Failure("refused", "", "failed"),
 }
@@ -145,8 +150,10 @@ class Commits:
 
     # port of the committer
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self._master.checkpoints.keep_uncommitted(checkpoint, earlier, self._held[earlier])
+        if tries:
+            self._master.checkpoints.place(checkpoint, earlier, GLOBAL).tries[-1] = tries
 
     def cover(self, checkpoint: int) -> None:
         self._covered.append((checkpoint, self._held[checkpoint]))
@@ -187,7 +194,13 @@ class Commits:
         batch, before = attempt.batch, []
         for checkpoint, committables in batch:
             attempt.tried.append(checkpoint)
-            if self.committer.commit(checkpoint, committables) is False:
+            try:
+                done = self.committer.commit(checkpoint, committables)
+            except UpdateAndRetryLater as error:
+                what = f"the rest of checkpoint {checkpoint} in UpdateAndRetryLater"
+                error.rest = by_subtask(what, error.rest)
+                raise
+            if done is False:
                 before.append(checkpoint)
         newest = newest_by_label(batch)
         try:
@@ -212,11 +225,30 @@ class Commits:
                 )
             getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
             return
+        self._failed(attempt, error)
+
+    def _failed(self, attempt: CommitAttempt, error: BaseException) -> None:
+        machine, numbers, said = self._master.job.committer, attempt.numbers, in_words(error)
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
-        is_tried_again, said = bool(failure.warning), in_words(error)
-        self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(said))
+        is_tried_again = bool(failure.warning)
+        is_left_out = isinstance(error, FailedForKnownReason)
+        self._tell(
+            attempt,
+            CommitFailed,
+            is_tried_again=is_tried_again,
+            reason=shortened(said),
+            is_left_out=is_left_out,
+        )
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
+        if isinstance(error, UpdateAndRetryLater):
+            self._held[attempt.tried[-1]] = error.rest
+        if is_left_out:
+            failed = attempt.tried[-1]
+            self.committed |= newest_by_label(one for one in attempt.batch if one[0] < failed)
+            self._master.warn(f"commit of checkpoint {failed} {failure.cause}: {said}")
+            machine.left_out(attempt.checkpoint, attempt.tries, failed)
+            return
         reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
         if isinstance(error, CommitImpossible):
             reason = reason.removesuffix(".") + WAY_ON.format(self._give_up(attempt))

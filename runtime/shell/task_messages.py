@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from epochgate.runtime.api.committing import Share, StepOutcome
 from epochgate.runtime.api.receipts import RegisteredEvent
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.state_versions import Versioned
@@ -97,6 +98,9 @@ EVENT = Argument("an event")
 REASON = Argument("a reason", (str,))
 STATES = Argument("the operators' states", (dict,), values=(bytes,), is_versioned=True)
 COMMITTABLES = Argument("committables", (list,))
+TRIES = Argument("a number of tries", (int,))
+COUNT = Argument("a count", (int,))
+WARNINGS = Argument("warnings", (list,))
 COUNTERS = Argument("counters", (dict,), values=(int, float))
 
 
@@ -124,6 +128,15 @@ def forms_of(coordinators: int) -> dict[str, Form]:
     }
 
 
+def forms_of_commits() -> dict[str, Form]:
+    """Every message that a process may send besides, in a job that commits in its tasks."""
+    said = (CHECKPOINT, TRIES, COMMITTABLES, COUNT, WARNINGS)
+    return {
+        "committed": Form("commit_done", said, _committed),
+        "commit_later": Form("commit_later", (*said, REASON), _committed_later),
+    }
+
+
 def _registered(subtask: int, coordinator: int, number: int, event: Any) -> tuple[Any, ...]:
     return coordinator, RegisteredEvent(number, event)
 
@@ -139,6 +152,57 @@ def _acknowledged(
     if committables and (problem := problem_of_values(committables, COMMITTABLES.name)):
         raise MessageMalformed(f"'acknowledge' with {problem}")
     return checkpoint, is_final, (states, committables)
+
+
+def _committed(
+    subtask: int,
+    checkpoint: int,
+    tries: int,
+    shares: list[Any],
+    before: int,
+    warnings: list[Any],
+) -> tuple[Any, ...]:
+    if problem := problem_of_values(shares, COMMITTABLES.name):
+        raise MessageMalformed(f"'committed' with {problem}")
+    if not all(type(text) is str for text in warnings):
+        raise MessageMalformed("'committed' with warnings that are no texts")
+    try:
+        read = [Share(*flat) for flat in shares]
+    except TypeError:
+        raise MessageMalformed("'committed' with a share of another form") from None
+    if problem := next(filter(None, map(_problem_of_share, read)), None):
+        raise MessageMalformed(f"'committed' with {problem}")
+    told = [f"subtask {subtask}: {shortened(text)}" for text in warnings]
+    return checkpoint, tries, StepOutcome(read, before, "", told)
+
+
+def _problem_of_share(share: Share) -> str | None:
+    kinds = {
+        "subtask": (share.subtask, (int,)),
+        "rest": (share.rest, (list,)),
+        "is_prepared": (share.is_prepared, (bool,)),
+        "done": (share.done, (list,)),
+        "failed": (share.failed, (int,)),
+        "passed": (share.passed, (list, type(None))),
+    }
+    for name, (value, types) in kinds.items():
+        if type(value) not in types:
+            return f"{_described(value)} as {name} of a share, expected {_named(types)}"
+    return None
+
+
+def _committed_later(
+    subtask: int,
+    checkpoint: int,
+    tries: int,
+    shares: list[Any],
+    before: int,
+    warnings: list[Any],
+    reason: str,
+) -> tuple[Any, ...]:
+    _, _, outcome = _committed(subtask, checkpoint, tries, shares, before, warnings)
+    outcome.reason = f"subtask {subtask}: {shortened(reason)}"
+    return checkpoint, tries, outcome, outcome.reason
 
 
 def _declined(subtask: int, checkpoint: int, reason: str) -> tuple[Any, ...]:
@@ -175,10 +239,12 @@ class MessageMalformed(Exception):
 
 
 class MessageReader:
-    """Turns messages into triggers of the attempt, in a job with this many coordinators."""
+    """Turns messages into triggers of the attempt, in a job with this many coordinators, whose
+    tasks commit or do not.
+    """
 
-    def __init__(self, coordinators: int) -> None:
-        self._forms = forms_of(coordinators)
+    def __init__(self, coordinators: int, *, has_commits: bool = False) -> None:
+        self._forms = forms_of(coordinators) | (forms_of_commits() if has_commits else {})
         self._readings = {
             tag: (1 + len(form.arguments), _check_of(form), form.trigger, form.becomes)
             for tag, form in self._forms.items()
