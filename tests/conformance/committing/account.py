@@ -16,13 +16,12 @@ from tests.conformance.committing.shell import parts, state_line
 
 PARTLY_TAKEN = "partly-taken"
 ENDED_SUBTASK = "ended-subtask"
-DROPPED_FAILURE = "dropped-failure"
 ABORTED_APART = "aborted-apart"
-ONLY_THE_REST = "only-the-rest"
 LATE_NOTICE = "late-notice"
-NAMES = frozenset(
-    {PARTLY_TAKEN, ENDED_SUBTASK, DROPPED_FAILURE, ABORTED_APART, ONLY_THE_REST, LATE_NOTICE}
-)
+PAST_THE_END = "past-the-end"
+TRIED_LAST = "tried-last"
+NAMES = frozenset({PARTLY_TAKEN, ENDED_SUBTASK, ABORTED_APART, LATE_NOTICE})
+"""Of a global committer right behind the writers; `upstream.py` has those of the other topology."""
 
 Collected = dict[int, dict[int, list[str]]]
 """Checkpoint -> subtask -> the committables that came for it."""
@@ -75,35 +74,29 @@ class Retelling:
         self.lines.append(state_line(checkpoint, held))
 
     def try_all(self, names: list[str], tries: int, target: Target) -> list[str]:
-        """Commit as often as it takes or may take; those that took effect, in order."""
-        left, dropped = names, set[str]()
+        """Commit as often as it takes or may take; what took effect, as it is passed on."""
+        left, done = names, list[str]()
         for _ in range(tries + 1):
             if not left:
                 break
             said = self._call(left, target)
-            again = [name for name, word in said.items() if word == "retry"]
-            dropped |= {name for name, word in said.items() if word == "known"}
-            if not again:
-                left = []
-                break
-            whole = ONLY_THE_REST in self.names
-            left = [name for name in names if name not in dropped] if whole else again
+            done += [name for name in left if said[name] in ("ok", "again")]
+            left = [name for name in left if said[name] == "retry"]
         if left:
             raise Failed
-        return [name for name in names if name not in dropped]
+        return done if TRIED_LAST in self.names else [name for name in names if name in done]
 
     def _call(self, names: list[str], target: Target) -> dict[str, str]:
         """One call of a sink's committer."""
         said: dict[str, str] = {}
-        stops = {"error", "known"} if DROPPED_FAILURE in self.names else {"error"}
         for name in names:
             queue = target.answers.get(name)
             said[name] = queue.popleft() if queue else "ok"
-            if said[name] in stops:
+            if said[name] == "error":
                 break
         told = " ".join(f"{name} {word}" for name, word in said.items())
         self.lines.append(f"{target.words} {told}")
-        if stops & set(said.values()):
+        if "error" in said.values():
             raise Failed
         return said
 

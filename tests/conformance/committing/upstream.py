@@ -1,8 +1,10 @@
-"""What Flink prints where each subtask has a committer and a global one follows, retold.
+"""What Flink prints where each subtask has a committer and a global one follows, retold, with each
+listed difference as a switch.
 
-It shares nothing with the machines. It is Flink 2.3.0: SinkWriterOperator and CommitterOperator in
-each task, and GlobalCommitterOperator (commitOnInput) in a task of its own behind channels, of
-which a barrier blocks one until all have brought it.
+It shares nothing with the machines. Without a name it is Flink 2.3.0: SinkWriterOperator and
+CommitterOperator in each task, and GlobalCommitterOperator (commitOnInput) in a task of its own
+behind channels, of which a barrier blocks one until all have brought it. With all NAMES it is
+epochgate.
 """
 
 from __future__ import annotations
@@ -12,8 +14,22 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from tests.conformance.committing.account import Collected, Retelling, Target
+from tests.conformance.committing.account import (
+    ABORTED_APART,
+    ENDED_SUBTASK,
+    LATE_NOTICE,
+    PARTLY_TAKEN,
+    PAST_THE_END,
+    TRIED_LAST,
+    Collected,
+    Retelling,
+    Target,
+)
 from tests.conformance.committing.shell import parts
+
+NAMES = frozenset(
+    {PARTLY_TAKEN, ENDED_SUBTASK, PAST_THE_END, ABORTED_APART, TRIED_LAST, LATE_NOTICE}
+)
 
 END = "end of data"
 Held = dict[int, list[str]]
@@ -34,6 +50,8 @@ class Task:
     """The newest checkpoint that the committer knows to be completed."""
     held: Held
     is_ended: bool = False
+    again: list[str] = field(default_factory=list)
+    """What it hands over again, of aborted checkpoints."""
     channel: deque[Item] = field(default_factory=deque)
     taken: tuple[Held, bool] = ({}, False)
     """What the last barrier found: the committer's state, and whether the input had ended."""
@@ -41,12 +59,6 @@ class Task:
     def hand_over(self, checkpoint: int, names: list[str]) -> None:
         self.known = checkpoint
         self.held[checkpoint] = names
-
-    def end(self, names: list[str]) -> None:
-        if not self.is_ended:
-            self.is_ended = True
-            self.hand_over(self.known + 1, names)
-            self.channel.append(END)
 
 
 @dataclass
@@ -88,8 +100,18 @@ class UpstreamAccount(Retelling):
             had_ended += [task] if is_ended else []
             self._tell(task, self.completed)
         for task in had_ended:
-            task.end([])
+            self._end(task, [])
         self._flow()
+
+    def _end(self, task: Task, names: list[str]) -> None:
+        if task.is_ended:
+            return
+        task.is_ended = True
+        if ENDED_SUBTASK in self.names:
+            task.again += names
+        else:
+            task.hand_over(task.known + 1, names)
+        task.channel.append(END)
 
     def _do_answer(self, name: str, said: str, whose: str = "") -> None:
         answers = self.target.answers if whose else self.answers
@@ -100,20 +122,26 @@ class UpstreamAccount(Retelling):
         if self.pending != int(checkpoint):
             self.blocked.clear()
             self.pending = int(checkpoint)
-        if not task.is_ended:
-            task.hand_over(self.pending, parts(names))
+        again, task.again = task.again, []
+        if again or not task.is_ended or ENDED_SUBTASK in self.names:
+            task.hand_over(self.pending, again + parts(names))
         task.taken = (deepcopy(task.held), task.is_ended)
         task.channel.append(self.pending)
         self._flow()
 
     def _do_end(self, subtask: str, names: str) -> None:
-        self.tasks[int(subtask)].end(parts(names))
+        self._end(self.tasks[int(subtask)], parts(names))
         self._flow()
 
-    def _do_abort(self, _: str) -> None:
+    def _do_abort(self, checkpoint: str) -> None:
         self.pending = 0
         self.blocked.clear()
         self._flow()
+        holding = [task for task in self.tasks if int(checkpoint) in task.held]
+        is_whole = len(holding) == self.subtasks
+        if (ABORTED_APART if is_whole else PARTLY_TAKEN) in self.names:
+            for task in holding:
+                task.again = task.held.pop(int(checkpoint)) + task.again
 
     def _do_complete(self, checkpoint: str, how: str = "") -> None:
         self.completed = int(checkpoint)
@@ -124,11 +152,12 @@ class UpstreamAccount(Retelling):
             for number, names in held.items()
         ]
         self.tell_state(checkpoint, [stored.collected, *of_tasks])
-        if not how:
-            self._do_told(checkpoint)
+        if not how or LATE_NOTICE in self.names:
+            for task in self.tasks:
+                self._tell(task, self.completed)
 
     def _do_told(self, checkpoint: str, only: str = "") -> None:
-        for task in self.tasks:
+        for task in self.tasks if LATE_NOTICE not in self.names else ():
             if not only or int(only) == task.number:
                 self._tell(task, int(checkpoint))
 
@@ -159,7 +188,7 @@ class UpstreamAccount(Retelling):
                 self.ended += 1
             case int() if item == self.pending:
                 self.blocked.add(task.number)
-            case (checkpoint, names) if self.ended < self.subtasks:
+            case (checkpoint, names) if self.ended < self.subtasks or PAST_THE_END in self.names:
                 self.collected.setdefault(checkpoint, {})[task.number] = names
                 self.newest = max(self.newest, checkpoint)
                 self._commit_globally()
