@@ -20,7 +20,8 @@ ABORTED_APART = "aborted-apart"
 LATE_NOTICE = "late-notice"
 PAST_THE_END = "past-the-end"
 TRIED_LAST = "tried-last"
-NAMES = frozenset({PARTLY_TAKEN, ENDED_SUBTASK, ABORTED_APART, LATE_NOTICE})
+TRIED_TOGETHER = "tried-together"
+NAMES = frozenset({PARTLY_TAKEN, ENDED_SUBTASK, ABORTED_APART, TRIED_TOGETHER, LATE_NOTICE})
 """Of a global committer right behind the writers; `upstream.py` has those of the other topology."""
 
 Collected = dict[int, dict[int, list[str]]]
@@ -77,18 +78,18 @@ class Retelling:
         """Commit as often as it takes or may take; what took effect, as it is passed on."""
         left, done = names, list[str]()
         for _ in range(tries + 1):
-            if not left:
-                break
-            said = self._call(left, target)
+            said = self.call(left, target)
             done += [name for name in left if said[name] in ("ok", "again")]
             left = [name for name in left if said[name] == "retry"]
         if left:
             raise Failed
         return done if TRIED_LAST in self.names else [name for name in names if name in done]
 
-    def _call(self, names: list[str], target: Target) -> dict[str, str]:
-        """One call of a sink's committer."""
+    def call(self, names: list[str], target: Target) -> dict[str, str]:
+        """One call of a sink's committer, unless there is nothing to commit."""
         said: dict[str, str] = {}
+        if not names:
+            return said
         for name in names:
             queue = target.answers.get(name)
             said[name] = queue.popleft() if queue else "ok"
@@ -124,6 +125,8 @@ class Account(Retelling):
         self.behind: list[tuple[int, list[str]]] = []
         """What came from subtasks behind such a barrier."""
         self.newest = -1
+        self.asked = self.completed
+        """With us: the newest checkpoint that the commit under way covers; 0 for none."""
         self.is_failed = False
 
     def _do_restart(self) -> None:
@@ -184,21 +187,60 @@ class Account(Retelling):
 
     def _do_complete(self, checkpoint: str, how: str = "") -> None:
         self.completed, self.pending = int(checkpoint), 0
-        self.tell_state(checkpoint, [self.stored[self.completed][0]])
-        if not how or LATE_NOTICE in self.names:
+        self.asked = self.asked or self.completed
+        stored = self.stored[self.completed][0]
+        if LATE_NOTICE in self.names:
+            for number in stored.keys() - self.collected.keys():
+                del stored[number]
+        self.tell_state(checkpoint, [stored])
+        if not how:
             self._commit(self.completed)
 
     def _do_told(self, checkpoint: str) -> None:
-        if LATE_NOTICE not in self.names:
-            self._commit(int(checkpoint))
+        self._commit(self.completed if LATE_NOTICE in self.names else int(checkpoint))
 
     def _commit(self, checkpoint: int) -> None:
         """Every checkpoint up to the newest that is known to be completed, oldest first."""
         self.newest = max(self.newest, checkpoint)
+        due: list[int] = []
         for number in sorted(number for number in self.collected if number <= self.newest):
-            held = self.collected[number]
-            if len(held) < self.subtasks:
+            if len(self.collected[number]) < self.subtasks:
+                break
+            due.append(number)
+        if TRIED_TOGETHER in self.names:
+            later = [number for number in due if number > self.asked]
+            self._try([number for number in due if number <= self.asked], later)
+            self._try(later)
+        else:
+            for number in due:
+                self._try([number])
+        self.asked = 0
+
+    def _try(self, numbers: list[int], later: list[int] | None = None) -> None:
+        """Commit checkpoints in one go, as often as it takes or may take; a further go takes those
+        along that come later.
+        """
+        left = {number: self._names_of(number) for number in numbers}
+        for _ in range(self.tries + 1):
+            if self._is_done(left):
                 return
-            names = [name for subtask in sorted(held) for name in held[subtask]]
-            self.try_all(names, self.tries, self.target)
-            del self.collected[number]
+            left |= {number: self._names_of(number) for number in later or ()}
+            if later:
+                later.clear()
+        raise Failed
+
+    def _names_of(self, number: int) -> list[str]:
+        held = self.collected.pop(number)
+        return [name for subtask in sorted(held) for name in held[subtask]]
+
+    def _is_done(self, left: dict[int, list[str]]) -> bool:
+        """One go; what asks for another stays, and what is older unless that was left out."""
+        for number in list(left):
+            said = self.call(left[number], self.target)
+            left[number] = [name for name in left[number] if said[name] == "retry"] or left[number]
+            if "retry" in said.values():
+                return False
+            if "known" in said.values():
+                for earlier in [earlier for earlier in left if earlier <= number]:
+                    del left[earlier]
+        return True

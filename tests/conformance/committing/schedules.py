@@ -79,6 +79,10 @@ class Maker:
         self.untold: list[str] = []
         self.rarely = 0.3 if chance.random() < 0.3 else 0.06
         """How often something odd is done."""
+        self.lately = chance.choice((self.rarely, 0.7))
+        """How often a notice is late."""
+        self.restive = chance.choice((0.1, 0.2, 0.5))
+        """How often a committable is to be tried again."""
         self.say(f"new {self.subtasks} {chance.choice((0, 1, 2, 3))}{self.topology.words}")
 
     def make(self) -> list[str]:
@@ -131,7 +135,8 @@ class Maker:
             self._abort()
             return
         self._answer(made)
-        self._complete(is_late=self.oddly())
+        self._tell_late()
+        self._complete(is_late=self.is_wild and self.happens(self.lately))
         self._tell_late()
 
     def _offered(self, subtask: int) -> list[str]:
@@ -179,7 +184,7 @@ class Maker:
 
     def _retries(self) -> list[str]:
         tries = 0
-        while self.happens(0.1 + self.rarely / 2):
+        while self.happens(self.restive):
             tries += 1
         return ["retry"] * tries
 
@@ -195,9 +200,10 @@ class CommonMaker(Maker):
 
     A checkpoint that some subtasks have taken is given up with the attempt. What an aborted one
     held that all have taken is completed with one that brings nothing more. All inputs end before
-    the same checkpoint, and bring nothing more where the tasks would have to pass it on. A notice
-    is late, lost or repeated where nothing waits for it. A committer in a task tries the later
-    committables as often again as the earlier ones, or more often.
+    the same checkpoint, and bring nothing more where the tasks would have to pass it on. Late
+    notices come newest first, to tasks before the next barrier. Of what is committed in one go the
+    later committables are tried as often again as the earlier ones, or more often, and nothing that
+    is completed while a notice is late.
     """
 
     def __init__(self, chance: random.Random, topology: type[Topology] = Topology) -> None:
@@ -208,6 +214,14 @@ class CommonMaker(Maker):
         """The notices of this attempt."""
         self.is_quiet = False
 
+    @property
+    def has_committers(self) -> bool:
+        return self.topology.words != ""
+
+    @property
+    def has_failed(self) -> bool:
+        return self.topology.account.is_failed
+
     def _restart(self) -> None:
         self.waiting, self.told = [], []
         super()._restart()
@@ -217,14 +231,18 @@ class CommonMaker(Maker):
         if self.oddly():
             self._abort()
             return
+        while self.has_committers and self.untold and not self.has_failed:
+            self._tell_one()
         ends = self.oddly() and not self.waiting
-        self.is_quiet = bool(self.waiting) or (ends and self.topology.words != "")
+        self.is_quiet = bool(self.waiting) or (ends and self.has_committers)
         made: list[str] = []
         for taken, subtask in enumerate(self.in_any_order()):
             if (taken or ends) and self.oddly():
                 self._give_up()
                 return
-            self._tell_again()
+            self._tell_late()
+            if self.has_failed:
+                return
             if ends:
                 made += self._end(subtask, self._offered(subtask))
             made += self._barrier(subtask, self._offered(subtask))
@@ -233,17 +251,28 @@ class CommonMaker(Maker):
             self.waiting += made
             return
         self._answer(made + self.waiting)
-        self._complete(is_late=not made and not self.waiting and self.happens(0.5))
-        self.told += self.topology.notices(self.last)
+        is_late = self.happens(self.lately)
+        if self.untold:
+            self.told += self.untold
+            self.untold = []
+        self._complete(is_late=is_late)
+        if not is_late:
+            self.told += self.topology.notices(self.last)
         self.waiting = []
-        self._tell_again()
+        self._tell_late()
 
     def _offered(self, subtask: int) -> list[str]:
         return [] if self.is_quiet else super()._offered(subtask)
 
-    def _tell_again(self) -> None:
-        if self.told and self.oddly():
+    def _tell_late(self) -> None:
+        while self.untold and not self.has_failed and self.happens(0.3):
+            self._tell_one()
+        if self.told and not self.untold and not self.has_failed and self.oddly():
             self.say(f"told {self.chance.choice(self.told)}")
+
+    def _tell_one(self) -> None:
+        self.told.append(self.untold.pop(self.chance.randrange(len(self.untold))))
+        self.say(f"told {self.told[-1]}")
 
     def _give_up(self) -> None:
         """The attempt ends in the middle of a checkpoint, which its coordinator may abort first."""
@@ -254,6 +283,9 @@ class CommonMaker(Maker):
     def _answer_anything(self, names: Sequence[str], whose: str) -> None:
         tries = iter(sorted(self._retries() for _ in names))
         self._answer_so(whose, [(name, next(tries) + self._outcome()) for name in names])
+
+    def _retries(self) -> list[str]:
+        return [] if self.untold else super()._retries()
 
 
 def schedule(seed: int, kind: str) -> list[str]:

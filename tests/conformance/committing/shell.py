@@ -15,8 +15,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from epochgate.models.committer import COMMITTING
 from epochgate.models.committing_job import CommittingJob
 from epochgate.models.job import Job
+from epochgate.models.lifecycle import RUNNING
 from epochgate.models.subtask_committer import PAUSING
 from epochgate.runtime.api.commit_topology import CommitTopology
 from epochgate.runtime.api.committer import (
@@ -250,6 +252,8 @@ class Shell:
 
     def _do_barrier(self, subtask: str, checkpoint: str, names: str) -> None:
         if int(checkpoint) not in self._ids:
+            if self._has_task_committers:
+                self._commit()
             self.job.master.request_checkpoint()
             self.job.drain()
         self._target.ready.setdefault(int(subtask), []).extend(parts(names))
@@ -265,54 +269,68 @@ class Shell:
         script.say(name, said)
 
     def _do_complete(self, checkpoint: str, how: str = "") -> None:
-        number, lines = self._ids[int(checkpoint)], self._target.lines
-        committed: list[str] = []
-        self._target.lines = committed
-        self._run_in_turn(self._subtasks)
-        stored = self.job.store.load(number)
+        self._let_move(self._last)
+        while self.job.run_blocking("store"):
+            self.job.drain()
+        stored = self.job.store.load(self._ids[int(checkpoint)])
         held: dict[int, list[str]] = {}
         for flat in (*stored.uncommitted.values(), stored.committables.items()):
             for subtask, values in flat:
                 held.setdefault(subtask, []).extend(values)
-        lines.append(state_line(checkpoint, held))
-        self._target.lines = lines + committed
-
-    def _run_in_turn(self, *first: int) -> None:
-        """Come to rest, the committers in the tasks one after the other, as Flink's are told; the
-        tasks that are named come first, and what is to be stored.
-        """
-        for subtask in first:
-            self.job.flow(only=subtask)
-        while self.job.run_blocking("store"):
-            self.job.drain()
-        for subtask in range(self._subtasks if self._has_task_committers else 0):
-            self.job.flow(only=subtask)
-            committer = machines_of(self.job).subtask_committer[subtask]
-            while committer.state == PAUSING:
-                self.job.advance()
-                self.job.flow(only=subtask)
-        self.job.rest()
+        self._target.lines.append(state_line(checkpoint, held))
+        if not how:
+            self._commit()
+            self.job.rest()
 
     def _do_told(self, checkpoint: str, only: str = "") -> None:
-        """With us a checkpoint that is stored is committed: there is no notice in between."""
+        self._commit(*([int(only)] if only else []))
+
+    def _commit(self, *only: int) -> None:
+        """Let what is to be committed be committed: in the tasks, or in those that are named, one
+        after the other, as Flink's are told, and then globally. While barriers are out there is
+        nothing in the tasks: that came before.
+        """
+        if self._has_task_committers and self.job.machines.checkpoint.is_over():
+            for subtask in only or range(self._last):
+                self._let_move(subtask)
+            self._let_move(self._last)
+        while self.job.machines.committer.state == COMMITTING:
+            if not self.job.run_blocking("commit"):
+                self.job.advance()
+            self.job.drain()
+        if self.job.machines.lifecycle.state != RUNNING:
+            self.job.rest()
+
+    def _let_move(self, subtask: int) -> None:
+        """Let a task hear and say what is on its way, and try again what it commits."""
+        self.job.flow(only=subtask)
+        while self._has_task_committers and self._is_pausing(subtask):
+            self.job.advance()
+            self.job.flow(only=subtask)
+
+    def _is_pausing(self, subtask: int) -> bool:
+        machines = self.job.machines
+        assert isinstance(machines, CommittingJob), "the sink has a committer in each task"
+        return machines.subtask_committer[subtask].state == PAUSING
+
+    @property
+    def _last(self) -> int:
+        """The subtask that the schedule does not have."""
+        return self._subtasks
 
     def _do_abort(self, checkpoint: str) -> None:
         if int(checkpoint) in self._ids:
             self.job.wait(EXPIRES_AFTER_S)
-            self.job.rest()
+            self.job.flow(held=("blocking",))
 
     def _do_restart(self) -> None:
         self._is_failed = False
         self._target.ready.clear()
         self.job.crash_driver()
-        self._run_in_turn()
-
-
-def machines_of(job: SimulatedJob) -> CommittingJob:
-    """Of a job with committers in its tasks."""
-    machines = job.machines
-    assert isinstance(machines, CommittingJob), "the sink has a committer in each task"
-    return machines
+        for subtask in range(self._last):
+            self._let_move(subtask)
+        self._commit()
+        self.job.rest()
 
 
 def parts(names: str) -> list[str]:

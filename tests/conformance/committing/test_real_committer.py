@@ -29,7 +29,7 @@ pytestmark = pytest.mark.conformance
 
 WILD = {"wild": 20_000, "upstream wild": 20_000}
 ORDERLY = {"orderly": 4_000, "upstream orderly": 2_000}
-ALIKE_LEAST, OFTEN = 0.8, 200
+ALIKE_LEAST, OFTEN = 0.8, 60
 """The share of wild schedules in which nothing differs, and how many have to meet each entry."""
 ANYTHING = 4_000
 """How many schedules in which anything goes the accounts must retell."""

@@ -122,6 +122,8 @@ class UpstreamAccount(Retelling):
         if self.pending != int(checkpoint):
             self.blocked.clear()
             self.pending = int(checkpoint)
+            if LATE_NOTICE in self.names:
+                self._tell_all(self.completed)
         again, task.again = task.again, []
         if again or not task.is_ended or ENDED_SUBTASK in self.names:
             task.hand_over(self.pending, again + parts(names))
@@ -152,14 +154,17 @@ class UpstreamAccount(Retelling):
             for number, names in held.items()
         ]
         self.tell_state(checkpoint, [stored.collected, *of_tasks])
-        if not how or LATE_NOTICE in self.names:
-            for task in self.tasks:
-                self._tell(task, self.completed)
+        if not how:
+            self._tell_all(self.completed)
 
     def _do_told(self, checkpoint: str, only: str = "") -> None:
-        for task in self.tasks if LATE_NOTICE not in self.names else ():
-            if not only or int(only) == task.number:
-                self._tell(task, int(checkpoint))
+        newest = self.completed if LATE_NOTICE in self.names else int(checkpoint)
+        self._tell_all(newest, int(only) if only else None)
+
+    def _tell_all(self, checkpoint: int, only: int | None = None) -> None:
+        for task in self.tasks:
+            if only in (None, task.number):
+                self._tell(task, checkpoint)
 
     def _tell(self, task: Task, checkpoint: int) -> None:
         """A committer learns that a checkpoint is completed."""
