@@ -19,7 +19,7 @@ from typing import ClassVar
 from epochgate.fsm import STAY, Ignore, Opaque, Row, Trigger, machines
 from epochgate.fsm.fields import Bool
 from epochgate.models.attempt import RUNNING as RUNNING_ATTEMPT, Attempt, every_state_but
-from epochgate.models.checkpoint import PENDING, Checkpoint
+from epochgate.models.checkpoint import Checkpoint
 from epochgate.models.committable_collector import CommittableCollector
 from epochgate.models.committable_stage import StageBefore, StageBehind
 from epochgate.models.job import Job
@@ -91,9 +91,6 @@ class CommittingCheckpoint(Checkpoint):
     """The checkpoint of a job whose commits take several steps."""
 
     system: CommittingJob
-
-    def is_pending(self) -> bool:
-        return self.state == PENDING
 
     def unseal(self) -> None:
         for s in range(self.system.subtasks):
@@ -210,7 +207,7 @@ class CommittingJob(Job):
     operators_before: int
     operators_behind: int
 
-    lifecycle: JobLifecycle = machines(CommittingLifecycle)
+    lifecycle: CommittingLifecycle = machines(CommittingLifecycle)
     attempt: list[Attempt] = machines(CommittingAttempt)
     checkpoint: Checkpoint = machines(CommittingCheckpoint)
     before: StageBefore = machines(StageBefore)

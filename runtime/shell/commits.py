@@ -152,8 +152,9 @@ class Commits:
 
     def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self._master.checkpoints.keep_uncommitted(checkpoint, earlier, self._held[earlier])
-        if tries:
-            self._master.checkpoints.place(checkpoint, earlier, GLOBAL).tries[-1] = tries
+        if tries or not self._master.configuration.topology.is_direct:
+            place = self._master.checkpoints.place(checkpoint, earlier, GLOBAL)
+            place.tries = {-1: tries} if tries else {}
 
     def cover(self, checkpoint: int) -> None:
         self._covered.append((checkpoint, self._held[checkpoint]))
