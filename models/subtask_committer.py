@@ -1,4 +1,4 @@
-"""The committer of one subtask: has the task commit what it handed over, once the checkpoint that
+r"""The committer of one subtask: has the task commit what it handed over, once the checkpoint that
 holds it is completed, and passes on what was committed.
 
 Decides when the task is asked, one checkpoint after the other, oldest first; that a commit is tried

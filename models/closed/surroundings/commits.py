@@ -119,7 +119,7 @@ class Committable(Environment):
         return self.checkpoint == checkpoint
 
     def is_forgone(self) -> bool:
-        return self.checkpoint > 0 and self.system.store.is_forgone[self.checkpoint - 1]
+        return self.checkpoint > 0 and self.system.is_without(self.checkpoint - 1)
 
     def is_completed(self) -> bool:
         return self.checkpoint > 0 and self.checkpoint <= self.system.store.completed
@@ -142,6 +142,8 @@ class Store(Environment):
     completed: int = Int("checkpoints")
     ledger: list[bool] = Array(Bool(), "checkpoints")
     """The earlier checkpoints whose committables it carries."""
+    tries: int = Int("commit_retries")
+    """How often the oldest of these was tried in vain, as it says."""
     debts: list[bool] = Array(Bool(), "checkpoints")
     """The earlier checkpoints whose work it says is owed."""
     newest: int = Int("checkpoints")
@@ -154,6 +156,7 @@ class Store(Environment):
     """The one that the next checkpoint leaves out; 0 for none."""
     has_earlier: bool = Bool()
     earlier: int = Int("checkpoints")
+    earlier_tries: int = Int("commit_retries")
     earlier_ledger: list[bool] = Array(Bool(), "checkpoints")
     earlier_debts: list[bool] = Array(Bool(), "checkpoints")
 
@@ -163,6 +166,8 @@ class Store(Environment):
         self.completed = checkpoint
         self.newest = checkpoint
         self.is_stored[checkpoint - 1] = True
+        self.earlier_tries = self.tries
+        self.tries = self.system.checkpoint.tries
         for k in range(self.system.checkpoints):
             self.earlier_ledger[k] = self.ledger[k]
             self.earlier_debts[k] = self.debts[k]
@@ -183,6 +188,8 @@ class Store(Environment):
         self.completed = self.earlier
         self.has_earlier = False
         self.earlier = 0
+        self.tries = self.earlier_tries
+        self.earlier_tries = 0
         for k in range(self.system.checkpoints):
             self.ledger[k] = self.earlier_ledger[k]
             self.debts[k] = self.earlier_debts[k]
@@ -202,6 +209,8 @@ class Checkpoint(Environment):
 
     number: int = Int("checkpoints")
     carried: list[bool] = Array(Bool(), "checkpoints")
+    tries: int = Int("commit_retries")
+    """How often the oldest of these was tried in vain."""
     owing: list[bool] = Array(Bool(), "checkpoints")
 
     begin: Trigger
@@ -255,6 +264,12 @@ class Checkpoint(Environment):
         to_be_stored = self.number if self.state == SAVING else self.system.store.newest + 1
         assert checkpoint == to_be_stored, "what is carried goes into the checkpoint to be stored"
 
+    def carry(self, earlier: int, tries: int) -> None:
+        assert not self.carried[earlier - 1], "each is carried once"
+        if tries > 0:
+            self.tries = tries
+        self.carried[earlier - 1] = True
+
     def store(self) -> None:
         self.system.store.save(self.number)
 
@@ -270,6 +285,7 @@ class Checkpoint(Environment):
         self.system.committer.due(self.number)
 
     def clear(self) -> None:
+        self.tries = 0
         for k in range(self.system.checkpoints):
             self.carried[k] = False
             self.owing[k] = False
@@ -414,10 +430,12 @@ class Driver(Environment):
                 self.system.post_commit.owe(k + 1)
 
     def adopt_ledger(self) -> None:
+        tries = self.system.store.tries
         for k in range(self.system.checkpoints):
             if self.system.store.ledger[k]:
                 self.system.sink.is_held[k] = True
-                self.system.committer.adopt(k + 1)
+                self.system.committer.adopt(k + 1, tries)
+                tries = 0
 
     def commit_again(self) -> None:
         if self.system.store.completed > 0:

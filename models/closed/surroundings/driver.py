@@ -77,7 +77,7 @@ class Sink(Environment):
         )
         self.system.committer.committed(checkpoint, tries)
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         pass
 
     def cover(self, checkpoint: int) -> None:
@@ -212,7 +212,7 @@ class SlowSink(Environment):
         if self.system.slow_commits == 0:
             self.report_committed()
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self.system.store.has_ledger = True
 
     def cover(self, checkpoint: int) -> None:
