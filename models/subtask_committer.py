@@ -47,6 +47,11 @@ QUIET = (AWAY, IDLE, PAUSING, GIVEN_UP)
 class SubtaskCommitterPort(Port):
     """Where the subtask's committables are kept, and how its task is asked."""
 
+    def renew(self) -> None:
+        """The subtask's attempt is restored: what it has committed and passed on is what the
+        completed checkpoint says.
+        """
+
     @fallible("retry_later, expire", succeeds="committed", within="commit_timeout_s")
     def commit(self, identity: int, checkpoint: int, tries: int) -> None:
         """Ask this process to commit the subtask's part of a checkpoint; `tries` failed before."""
@@ -59,8 +64,8 @@ class SubtaskCommitterPort(Port):
         which it has tried so often.
         """
 
-    def left(self, checkpoint: int, outcome: Opaque) -> None:
-        """This is what is left to be committed of this checkpoint."""
+    def note(self, checkpoint: int, outcome: Opaque) -> None:
+        """This is what has become of the subtask's part: what is committed, and what is left."""
 
     def release(self, checkpoint: int) -> None:
         """The subtask never commits this checkpoint again."""
@@ -108,17 +113,19 @@ class SubtaskCommitter(Machine):
 
         Row("due",          AWAY,                  STAY,       None,
             "enter",                   "the subtask's next attempt commits it"),
-        Row("due",          IDLE,                  COMMITTING, None,
+        Row("due",          IDLE,                  COMMITTING, "not is_amid",
             "enter, commit",           "the checkpoint is completed"),
+        Row("due",          IDLE,                  PAUSING,    "is_amid",
+            "enter, pause",            "the subtask's next snapshot may be taken before the answer"),
         Row("due",          (COMMITTING, PAUSING), STAY,       None,
             "enter",                   "an earlier checkpoint comes first"),
         Ignore("due",       GIVEN_UP,                          None,
                                        "the job goes down"),
 
         Row("running",      AWAY,                  IDLE,       "is_done",
-            "settle",                  "the attempt has nothing to commit"),
+            "renew, settle",           "the attempt has nothing to commit"),
         Row("running",      AWAY,                  COMMITTING, "not is_done",
-            "commit",                  "what the restored checkpoint has not seen committed"),
+            "renew, commit",           "what the restored checkpoint has not seen committed"),
         Ignore("running",   GIVEN_UP,                          None,
                                        "the job goes down"),
 
@@ -214,6 +221,9 @@ class SubtaskCommitter(Machine):
     def enter(self, checkpoint: int) -> None:
         self.waiting.push(checkpoint)
 
+    def renew(self) -> None:
+        self.task.renew()
+
     def commit(self) -> None:
         self.task.commit(
             self.system.attempt[self.subtask].identity, self.waiting.head(), self.head_tries()
@@ -227,13 +237,14 @@ class SubtaskCommitter(Machine):
             self.tried = 0
             self.tries = 0
         self.passed.push(self.waiting.pop())
+        self.task.note(checkpoint, outcome)
         self.system.collector.receive(self.subtask, checkpoint, outcome)
 
     def settle(self) -> None:
         self.system.lifecycle.commits_settled()
 
     def note_rest(self, checkpoint: int, tries: int, outcome: Opaque) -> None:
-        self.task.left(checkpoint, outcome)
+        self.task.note(checkpoint, outcome)
 
     def count(self) -> None:
         self.tries = self.head_tries() + 1

@@ -1,10 +1,19 @@
 """The names of `epochgate.runtime`, and where they are defined."""
 
+from epochgate.runtime.api.commit_topology import (
+    CommitTopology as CommitTopology,
+    CommittableBatch as CommittableBatch,
+    CommittableOperator as CommittableOperator,
+    TopologyRefused as TopologyRefused,
+)
 from epochgate.runtime.api.committer import (
+    CombiningCommitter as CombiningCommitter,
     CommitImpossible as CommitImpossible,
     Committables as Committables,
     Committer as Committer,
+    FailedForKnownReason as FailedForKnownReason,
     RetryLater as RetryLater,
+    UpdateAndRetryLater as UpdateAndRetryLater,
 )
 from epochgate.runtime.api.configuration import (
     JobConfiguration as JobConfiguration,
@@ -75,6 +84,11 @@ from epochgate.runtime.api.state_parts import (
 from epochgate.runtime.api.state_versions import (
     StateNotUpgraded as StateNotUpgraded,
     StateTooNew as StateTooNew,
+)
+from epochgate.runtime.api.task_committer import (
+    CommitRequest as CommitRequest,
+    CommittableSummary as CommittableSummary,
+    TaskCommitter as TaskCommitter,
 )
 from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
 from epochgate.runtime.api.user_code import CannotLoad as CannotLoad

@@ -31,6 +31,28 @@ class CommitImpossible(EpochgateError):
     """
 
 
+class UpdateAndRetryLater(RetryLater):
+    """A part of the checkpoint is committed, or changed: the job commits `rest`, the committables
+    that are left, later.
+
+    Raise it in `Committer.commit`. `rest` has the form of the committables that `commit` got; it is
+    stored with later checkpoints in their place.
+    """
+
+    def __init__(self, rest: Committables, reason: str = "a part of it could not be committed") -> None:
+        super().__init__(reason)
+        self.rest = rest
+
+
+class FailedForKnownReason(EpochgateError):
+    """The committables fail for a reason that the committer knows: the job goes on without them,
+    and warns of that.
+
+    Raise it in `Committer.commit`. Their rows are lost for good; raise CommitImpossible if the job
+    must not go on.
+    """
+
+
 class Committer(ABC):
     """Commits the checkpoints of one job, in order of their ids.
 
@@ -58,8 +80,9 @@ class Committer(ABC):
         """Make all committables of the checkpoint visible at once.
 
         Return False if an earlier call has already done so; change nothing then. Raise RetryLater
-        to be called again later, or CommitImpossible if no retry can succeed. Any other error fails
-        the job, and the next start commits again.
+        to be called again later, UpdateAndRetryLater to be called again with what is left,
+        FailedForKnownReason to leave the checkpoint out, or CommitImpossible if no retry can
+        succeed. Any other error fails the job, and the next start commits again.
         """
 
     def metrics(self) -> Mapping[str, int | float]:
@@ -75,3 +98,29 @@ class Committer(ABC):
         If `open` failed, the caller that made the committer closes it, such as a pipeline. An
         exception is logged as a warning.
         """
+
+
+class CombiningCommitter(Committer):
+    """A committer of one global committable: a manifest of all subtasks' committables, for
+    instance.
+
+    Source: the GlobalCommT of Apache Flink's GlobalCommitterOperator.
+    """
+
+    @abstractmethod
+    def combine(self, checkpoint_id: int, committables: Committables) -> Any:
+        """Return one plain value in the place of all committables of the checkpoint.
+
+        Called once they are complete, on the thread of `commit`. The value is what is stored with
+        later checkpoints, committed and retried. Raise RetryLater to be called again; any other
+        error fails the job.
+        """
+
+    @abstractmethod
+    def commit_combined(self, checkpoint_id: int, combined: Any) -> bool | None:
+        """Make the checkpoint visible at once; as `Committer.commit` otherwise."""
+
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool | None:
+        """Commit the global committable of the checkpoint."""
+        ((combined,),) = committables.values()
+        return self.commit_combined(checkpoint_id, combined)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from epochgate.errors import UsageError
+from epochgate.runtime.api.commit_topology import CommitTopology
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.rescaling import Redistribution
 from epochgate.runtime.api.restart_strategies import FixedDelay, RestartStrategy
@@ -59,6 +60,15 @@ class JobConfiguration:
     """The ids of the operators in the tasks, if they are known. State of any other operator is
     then refused before the job begins, and otherwise by the tasks.
     """
+    topology: CommitTopology = field(default_factory=CommitTopology)
+    """The steps of the sink's commits, `CommitTopology.of(sink, committer)`; without it the
+    committables go straight to the committer on the driver. A pipeline sets it.
+    """
+    commit_on_input: bool | None = None
+    """Whether the committer on the driver commits a checkpoint once all its committables have come,
+    or on the notice that it is completed; None, and the only other value that is accepted: as
+    `commits_on_input` says. Source: `commitOnInput` of Flink's GlobalCommitterOperator.
+    """
     unconfirmed_bytes_max: int = 64 * 1024 * 1024
     """Bytes of events that a coordinator has sent to an attempt and that it has not confirmed; a
     send beyond it raises GatewayFull.
@@ -94,6 +104,7 @@ class JobConfiguration:
                 f"parallelism is {self.parallelism}; a job has at least one subtask"
             )
         self._check_concurrent_attempts()
+        self._check_topology()
         ids = self.operator_ids
         if twice := sorted({i for i in ids if ids.count(i) > 1}):
             raise JobMisconfigured(
@@ -138,6 +149,36 @@ class JobConfiguration:
                 "its lost subtasks from the beginning, and takes a checkpoint when it ends), or "
                 "leave concurrent_attempts_max at 1"
             )
+
+    def _check_topology(self) -> None:
+        if self.concurrent_attempts_max > 1 and self.topology.in_tasks:
+            raise JobMisconfigured(
+                f"concurrent_attempts_max is {self.concurrent_attempts_max}, and the sink commits "
+                "in the tasks: two attempts of a subtask would commit at once. Leave "
+                "concurrent_attempts_max at 1, or take a sink that commits on the driver"
+            )
+        if self.commit_on_input not in (None, self.commits_on_input):
+            why = (
+                "the tasks commit first, and what they pass on implies that the checkpoint is "
+                "completed"
+                if self.topology.in_tasks
+                else "the job takes no checkpoints by itself, so all committables come at its end"
+                if self.checkpoint_interval_s is None
+                else "the committer on the driver stands right behind the writers of a job with "
+                "checkpoints, and must not commit what may be aborted"
+            )
+            raise JobMisconfigured(
+                f"commit_on_input is {self.commit_on_input}, and must be "
+                f"{self.commits_on_input} here: {why}. Leave commit_on_input out"
+            )
+
+    @property
+    def commits_on_input(self) -> bool:
+        """Whether the committer on the driver commits without waiting for a notice: behind
+        committers in the tasks, and in a job that takes no checkpoints by itself. False where it
+        performs both phases itself: behind the writers of a job with checkpoints.
+        """
+        return self.topology.in_tasks or self.checkpoint_interval_s is None
 
     def commit_pause_s(self, tries: int) -> float:
         """Return the delay in seconds after the `tries`th failure of a commit.

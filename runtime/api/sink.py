@@ -11,15 +11,17 @@ writers agree. Source: Apache Flink's Sink V2 (section 6 of docs/protocol.md).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochgate.errors import UsageError
+from epochgate.runtime.api.commit_topology import CommittableOperator
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import OperatorContext
 from epochgate.runtime.api.state_versions import StateNotUpgraded
+from epochgate.runtime.api.task_committer import TaskCommitter
 from epochgate.runtime.api.way_on import give_up_command
 
 
@@ -225,6 +227,31 @@ class Sink(ABC):
         BehindCheckpoint if the target lacks committed ones. The committer holds the target until
         it is closed. It is also closed if the job does not start; closing it twice must be safe.
         """
+
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+        """Create the committer of one attempt, in its task; called after `create_writer`.
+
+        Override it to commit in the tasks, in parallel: what they have committed goes on to the
+        committer of `create_committer`. Raises NotImplementedError unless it is overridden.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no committer in the tasks")
+
+    @property
+    def has_task_committer(self) -> bool:
+        """Whether the sink commits in the tasks: whether `create_task_committer` is overridden."""
+        return type(self).create_task_committer is not Sink.create_task_committer
+
+    def pre_commit_topology(self) -> Sequence[CommittableOperator]:
+        """Make the operators between the writers and the committers, in their order: those with
+        parallelism 1 first. Called on the driver and in each task.
+        """
+        return ()
+
+    def post_commit_topology(self) -> Sequence[CommittableOperator]:
+        """Make the operators between the committers in the tasks and the global committer, in their
+        order: those in the tasks first. Called on the driver and in each task.
+        """
+        return ()
 
     def create_coordinator(
         self, operator_id: str, committer: Committer

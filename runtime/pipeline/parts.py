@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochgate.errors import UsageError
+from epochgate.runtime.api.commit_topology import CommitTopology
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.coordinator import CoordinatorProvider
@@ -142,6 +143,7 @@ class PipelineParts:
                 start.run_id,
                 task_operators=(*own, *(one.operator_id for one in beside)),
                 redistribute=ways,
+                topology=CommitTopology.of(sink, committer),
                 **settings,
             )
         except BaseException:

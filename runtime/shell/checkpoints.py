@@ -30,6 +30,7 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     StoredInfo,
 )
+from epochgate.runtime.store.places import PLACES, STATES, Place
 from epochgate.runtime.store.checkpoint import COMMITTED, DEBTS, GIVEN_UP, MISSING, flat_of
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Parts:
     committables: Committables = field(default_factory=dict)
     uncommitted: dict[int, list[Any]] = field(default_factory=dict)
     properties: dict[str, Any] = field(default_factory=dict)
+    places: dict[int, Place] = field(default_factory=dict)
     barriers_at_s: float | None = None
     """When the barriers went out; none before."""
     acknowledged_at_s: dict[int, float] = field(default_factory=dict)
@@ -125,6 +127,8 @@ class Checkpoints:
         self._requests: list[Future[int]] = []
         self._served: dict[int, list[Future[int]]] = {}
         self._figures: Figures | None = None
+        self.stage_states: dict[str, list[bytes]] = {}
+        """Of the operators with parallelism 1 between the commits, by their side."""
         master.job.bind("checkpoint", "driver", self)
         master.job.bind("request", "requester", self)
         Barriers(master, self.part)
@@ -224,6 +228,10 @@ class Checkpoints:
         """Store what an earlier checkpoint holds too, as plain values: [[subtask, values], ...]."""
         self.part(checkpoint).uncommitted[earlier] = flat_of(committables)
 
+    def place(self, checkpoint: int, earlier: int, at: str) -> Place:
+        """Where an earlier checkpoint is on its way to the global committer, to be filled in."""
+        return self.part(checkpoint).places.setdefault(earlier, Place(at))
+
     def keep_debt(self, checkpoint: int, earlier: int, committables: Committables) -> None:
         """Store that the work after the commit of an earlier checkpoint is owed."""
         debts = self.part(checkpoint).properties.setdefault(DEBTS, {})
@@ -238,6 +246,10 @@ class Checkpoints:
         parts, configuration = self.part(checkpoint), self._master.configuration
         if committed := self._master.commits.committed:
             parts.properties[COMMITTED] = dict(committed)
+        if parts.places:
+            parts.properties[PLACES] = {n: place.flat() for n, place in parts.places.items()}
+        if self.stage_states:
+            parts.properties[STATES] = dict(self.stage_states)
         whole = CompletedCheckpoint(
             checkpoint_id=checkpoint,
             job_id=configuration.job_id,
@@ -314,6 +326,7 @@ class Checkpoints:
         self.latest, self._saving = self._saving, None
         now_s = self._end(parts, "completed")
         self._master.commits.hold(checkpoint, parts.committables)
+        self._master.committing.completed()
         self._master.restarts.note_healthy(now_s)
         for future in self._served.pop(checkpoint, ()):
             resolve(future, checkpoint)
@@ -326,6 +339,7 @@ class Checkpoints:
         self._fail(checkpoint, "unknown", reason, CheckpointOutcomeUnknown(reason))
 
     def _fail(self, checkpoint: int, outcome: Outcome, reason: str, error: EpochgateError) -> None:
+        self._master.committing.aborted()
         self._end(self.part(checkpoint), outcome, reason)
         for future in self._served.pop(checkpoint, ()):
             reject(future, error)

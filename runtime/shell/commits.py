@@ -15,7 +15,9 @@ from epochgate.runtime.api.committer import (
     CommitImpossible,
     Committables,
     Committer,
+    FailedForKnownReason,
     RetryLater,
+    UpdateAndRetryLater,
 )
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
 from epochgate.runtime.api.raised import in_words, let_pass
@@ -25,6 +27,7 @@ from epochgate.runtime.api.way_on import give_up_command
 from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import committed_of, debts_of
+from epochgate.runtime.store.places import GLOBAL
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -47,6 +50,7 @@ class Failure(NamedTuple):
 
 FAILURES: dict[type[BaseException], Failure] = {
     RetryLater: Failure("retry_later", "will be tried again", "failed too often"),
+    FailedForKnownReason: Failure("left_out", "", "is left out, and its rows are lost"),
     CommitImpossible: Failure("impossible", "", "is impossible"),
     BaseException: Failure("refused", "", "failed"),
 }
@@ -145,8 +149,10 @@ class Commits:
 
     # port of the committer
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self._master.checkpoints.keep_uncommitted(checkpoint, earlier, self._held[earlier])
+        if tries:
+            self._master.checkpoints.place(checkpoint, earlier, GLOBAL).tries[-1] = tries
 
     def cover(self, checkpoint: int) -> None:
         self._covered.append((checkpoint, self._held[checkpoint]))
@@ -217,6 +223,15 @@ class Commits:
         self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(said))
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
+        if isinstance(error, UpdateAndRetryLater):
+            self._held[attempt.tried[-1]] = error.rest
+        if isinstance(error, FailedForKnownReason):
+            failed = attempt.tried[-1]
+            before = [one for one in attempt.batch if one[0] < failed]
+            self.committed |= newest_by_label(before)
+            self._master.warn(f"commit of checkpoint {failed} {failure.cause}: {said}")
+            machine.left_out(attempt.checkpoint, attempt.tries, failed)
+            return
         reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
         if isinstance(error, CommitImpossible):
             reason = reason.removesuffix(".") + WAY_ON.format(self._give_up(attempt))

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from epochgate.fsm import Clock, Handles, Journal, System, drive
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.runtime.api.committer import Committer
@@ -38,6 +39,7 @@ from epochgate.runtime.shell.blocking_work import BlockingWork, Post, WorkHangs
 from epochgate.runtime.shell.checkpoints import STORE_LANE, Checkpoints
 from epochgate.runtime.shell.client_requests import JobOver
 from epochgate.runtime.shell.commits import Commits
+from epochgate.runtime.shell.committing import DirectCommits, SteppedCommits
 from epochgate.runtime.shell.concurrent_attempts import (
     ByPlace,
     ConcurrentTasks,
@@ -117,6 +119,11 @@ class JobMaster:
         self.checkpoints = Checkpoints(self, restored)
         self.savepoints = Savepoints(self)
         self.commits = Commits(self, committer, restored)
+        self.committing = (
+            DirectCommits(self)
+            if configuration.topology.is_direct
+            else SteppedCommits(self, restored)
+        )
         self.post_commits = PostCommits(self, after_commit)
         self.restarts = Failover(self)
         self.tasks = Tasks(self) if attempts_max == 1 else ConcurrentTasks(self)
@@ -141,8 +148,7 @@ class JobMaster:
             self.queue.post(self.job.checkpoint.restore, latest.checkpoint_id, newest)
             for earlier in sorted(debts_of(latest)):
                 self.queue.post(self.job.post_commit.owe, earlier)
-            for earlier in sorted(latest.uncommitted):
-                self.queue.post(self.job.committer.adopt, earlier)
+            self.committing.adopt(latest)
         for number, operator_id in enumerate(self.configuration.operator_ids):
             if operator_id in self.batch_states:
                 self.queue.post(self.job.holder[number].adopt_batch_snapshot)
@@ -377,7 +383,14 @@ def _made(
         "periodic": int(configuration.checkpoint_interval_s is not None),
         "after_commit": int(has_work),
     }
-    concurrent = configuration.concurrent_attempts_max
+    topology, concurrent = configuration.topology, configuration.concurrent_attempts_max
+    if not topology.is_direct:
+        constants.update(
+            task_committers=int(topology.in_tasks),
+            operators_before=int(topology.operators_before > 0),
+            operators_behind=int(topology.operators_behind > 0),
+        )
+        return Handles(CommittingJob if job is Job else job, **constants)
     if concurrent == 1:
         return Handles(job, **constants)
     constants["subtasks"] *= concurrent

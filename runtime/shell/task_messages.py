@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from epochgate.runtime.api.committing import Share, StepOutcome
 from epochgate.runtime.api.receipts import RegisteredEvent
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.state_versions import Versioned
@@ -97,6 +98,9 @@ EVENT = Argument("an event")
 REASON = Argument("a reason", (str,))
 STATES = Argument("the operators' states", (dict,), values=(bytes,), is_versioned=True)
 COMMITTABLES = Argument("committables", (list,))
+TRIES = Argument("a number of tries", (int,))
+COUNT = Argument("a count", (int,))
+WARNINGS = Argument("warnings", (list,))
 COUNTERS = Argument("counters", (dict,), values=(int, float))
 
 
@@ -113,6 +117,14 @@ def forms_of(coordinators: int) -> dict[str, Form]:
         "registered_event": Form("operator_event", (coordinator, NUMBER, EVENT), _registered),
         "acknowledge": Form(
             "acknowledge", (CHECKPOINT, is_final, STATES, COMMITTABLES), _acknowledged
+        ),
+        "committed": Form(
+            "commit_done", (CHECKPOINT, TRIES, COMMITTABLES, COUNT, WARNINGS), _committed
+        ),
+        "commit_later": Form(
+            "commit_later",
+            (CHECKPOINT, TRIES, COMMITTABLES, COUNT, WARNINGS, REASON),
+            _committed_later,
         ),
         "decline": Form("decline", (CHECKPOINT, REASON), _declined),
         "ended": Form("end_of_input"),
@@ -139,6 +151,57 @@ def _acknowledged(
     if committables and (problem := problem_of_values(committables, COMMITTABLES.name)):
         raise MessageMalformed(f"'acknowledge' with {problem}")
     return checkpoint, is_final, (states, committables)
+
+
+def _committed(
+    subtask: int,
+    checkpoint: int,
+    tries: int,
+    shares: list[Any],
+    before: int,
+    warnings: list[Any],
+) -> tuple[Any, ...]:
+    if problem := problem_of_values(shares, COMMITTABLES.name):
+        raise MessageMalformed(f"'committed' with {problem}")
+    if not all(type(text) is str for text in warnings):
+        raise MessageMalformed("'committed' with warnings that are no texts")
+    try:
+        read = [Share(*flat) for flat in shares]
+    except TypeError:
+        raise MessageMalformed("'committed' with a share of another form") from None
+    if problem := next(filter(None, map(_problem_of_share, read)), None):
+        raise MessageMalformed(f"'committed' with {problem}")
+    told = [f"subtask {subtask}: {shortened(text)}" for text in warnings]
+    return checkpoint, tries, StepOutcome(read, before, "", told)
+
+
+def _problem_of_share(share: Share) -> str | None:
+    kinds = {
+        "subtask": (share.subtask, (int,)),
+        "rest": (share.rest, (list,)),
+        "is_prepared": (share.is_prepared, (bool,)),
+        "done": (share.done, (list,)),
+        "failed": (share.failed, (int,)),
+        "passed": (share.passed, (list, type(None))),
+    }
+    for name, (value, types) in kinds.items():
+        if type(value) not in types:
+            return f"{_described(value)} as {name} of a share, expected {_named(types)}"
+    return None
+
+
+def _committed_later(
+    subtask: int,
+    checkpoint: int,
+    tries: int,
+    shares: list[Any],
+    before: int,
+    warnings: list[Any],
+    reason: str,
+) -> tuple[Any, ...]:
+    _, _, outcome = _committed(subtask, checkpoint, tries, shares, before, warnings)
+    outcome.reason = f"subtask {subtask}: {shortened(reason)}"
+    return checkpoint, tries, outcome, outcome.reason
 
 
 def _declined(subtask: int, checkpoint: int, reason: str) -> tuple[Any, ...]:

@@ -32,9 +32,10 @@ from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.closing import close_all
+from epochgate.runtime.shell.part_commits import commit_part
 from epochgate.runtime.shell.wake_up import WakeUp
 
-DRIVER_TAGS = ("restore", "event", "barrier", "complete", "aborted", "finish")
+DRIVER_TAGS = ("restore", "event", "barrier", "commit", "complete", "aborted", "finish")
 
 
 class Worker:
@@ -226,6 +227,9 @@ class Worker:
         committables = _committables_of(self._operators, checkpoint)
         states = _states_of(self._operators, checkpoint)
         self.send(["acknowledge", checkpoint, is_final, states, committables])
+
+    def commit(self, checkpoint: int, tries: int, part: list[Any]) -> None:
+        self.send(commit_part(self._operators.values(), checkpoint, tries, part))
 
     def complete(self, checkpoint: int) -> None:
         self.completed = checkpoint
