@@ -1,0 +1,426 @@
+"""The worker processes of a job whose tasks commit, what they have in the target, and what the
+operators behind them have seen.
+
+A commit reaches a task behind the messages that were sent before it, and its answer the driver
+behind what the task said before. A process may die after its commit has taken effect and before
+its answer has left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from epochgate.fsm import STAY, Array, Bool, Ignore, Int, Row, Trigger
+from epochgate.fsm.closed import Environment
+from epochgate.models.closed.surroundings.operators import Operators
+from epochgate.models.closed.surroundings.process import AWAY, FATAL, HERE, Process
+from epochgate.models.closed.surroundings.wire import Wire
+from epochgate.models.subtask_committer import COMMITTING, PAUSING
+
+if TYPE_CHECKING:
+    from epochgate.models.closed.committing import CommittingInSteps
+
+NOWHERE, BEFORE, TASKS, BEHIND, LEDGER, DONE = 0, 1, 2, 3, 4, 5
+"""Where a completed checkpoint is on its way to the global committer."""
+
+
+class CommittingProcess(Process):
+    """The worker process of one subtask. On its wires are also commits, and their answers."""
+
+    system: CommittingInSteps
+
+    puts_off: bool = Bool()
+    """The commit that arrives in this step is not possible now."""
+
+    put_off: Trigger
+    replaced: Trigger
+
+    # fmt: off
+    ROWS = (
+        *(row for row in Process.ROWS if row.trigger != "die_silently"),
+        Row("die_silently", HERE, AWAY, "may_fail",
+            "spend_failure, fall_silent, vanish",    "killed before what it has said has left it"),
+        Row("put_off",      HERE, STAY, "is_told and is_commit_next and may_fail",
+            "spend_failure, note_putting_off, handle_message", "a commit arrives, and is not possible now"),
+        Row("replaced",     HERE, AWAY, None,
+            "forget",                                "its driver is gone"),
+        Row("replaced",     AWAY, STAY, None,
+            "forget",                                "its driver is gone"),
+    )
+    # fmt: on
+
+    def is_told(self) -> bool:
+        return self.is_restored() and not self.down.empty()
+
+    def is_commit_next(self) -> bool:
+        return not self.down.empty() and self.down.head() > self.system.checkpoints
+
+    def note_putting_off(self) -> None:
+        self.puts_off = True
+
+    def forget(self) -> None:
+        self.identity = 0
+        self.is_wanted = False
+        self.is_released = False
+        self.down.clear()
+        self.up.clear()
+        self.is_owed_an_end = False
+        self.system.task[self.subtask].replaced()
+
+    def handle_message(self) -> None:
+        message = self.down.pop()
+        if message == 0:
+            self.system.task[self.subtask].finish()
+        elif message <= self.system.checkpoints:
+            self.system.task[self.subtask].barrier(message)
+        else:
+            place = message - self.system.checkpoints - 1
+            checkpoint = place // self.system.tries + 1
+            part = self.system.parts[self.subtask].part(checkpoint)
+            self.system.task[self.subtask].commit(checkpoint, place % self.system.tries, part)
+
+    def deliver_numbered(self, identity: int, number: int) -> None:
+        checkpoints = self.system.checkpoints
+        if number <= checkpoints:
+            self.acknowledge(identity, number, False)
+        elif number <= 2 * checkpoints:
+            self.acknowledge(identity, number - checkpoints, True)
+        elif number <= 3 * checkpoints:
+            self.deliver_decline(identity, number - 2 * checkpoints)
+        else:
+            self.deliver_answer(identity, number - 3 * checkpoints - 1)
+
+    def deliver_answer(self, identity: int, place: int) -> None:
+        answers = self.system.checkpoints * self.system.tries
+        checkpoint = place % answers // self.system.tries + 1
+        tries = place % self.system.tries
+        outcome = self.system.parts[self.subtask].part(checkpoint)
+        if place < answers:
+            self.system.attempt[self.subtask].commit_done(identity, checkpoint, tries, outcome)
+        else:
+            self.system.attempt[self.subtask].commit_later(
+                identity, checkpoint, tries, outcome, "the target is busy"
+            )
+
+    def answer(self, checkpoint: int, tries: int, is_done: bool) -> None:
+        """Say what has come of a commit."""
+        place = (checkpoint - 1) * self.system.tries + tries + 1
+        if not is_done:
+            place += self.system.checkpoints * self.system.tries
+        self.up.push(FATAL + 3 * self.system.checkpoints + place)
+
+
+class CommittingWire(Wire):
+    """The wire to the worker process of one subtask."""
+
+    system: CommittingInSteps
+
+    def commit(self, identity: int, checkpoint: int, tries: int) -> None:
+        place = (checkpoint - 1) * self.system.tries + tries
+        self.put(identity, self.system.checkpoints + 1 + place)
+
+    def finish(self, identity: int) -> None:
+        assert self.system.parts[self.subtask].has_committed_all(), (
+            "a task leaves once it has committed what the last checkpoint holds"
+        )
+        self.put(identity, 0)
+
+
+class CommittingOperators(Operators):
+    """The operators of one subtask, with a committer and an operator behind it."""
+
+    system: CommittingInSteps
+
+    def begin_to_work(self) -> None:
+        self.system.parts[self.subtask].restore()
+        self.system.process[self.subtask].up.push(0)
+        self.system.process[self.subtask].up.push(1)
+
+    def commit(self, checkpoint: int, tries: int, part: int) -> None:
+        assert (
+            not self.system.process[self.subtask].is_owed_an_end
+            or not self.system.checkpoint.is_pending()
+        ), "a task that has passed its barrier commits nothing until all tasks have"
+        is_done = not self.system.process[self.subtask].puts_off
+        self.system.process[self.subtask].puts_off = False
+        if is_done:
+            self.system.parts[self.subtask].take_effect(checkpoint, part)
+        self.system.process[self.subtask].answer(checkpoint, tries, is_done)
+
+    def snapshot(self, checkpoint: int, is_final: bool) -> None:
+        self.system.process[self.subtask].is_owed_an_end = (
+            checkpoint == self.system.checkpoint.number and not self.system.checkpoint.is_over()
+        )
+        self.system.parts[self.subtask].snapshot()
+        if is_final:
+            self.system.process[self.subtask].up.push(FATAL + self.system.checkpoints + checkpoint)
+        else:
+            self.system.process[self.subtask].up.push(FATAL + checkpoint)
+
+
+class Parts(Environment):
+    """What one subtask has handed over, where it is, and what the operator behind its committer has
+    seen: port `task` of its committer.
+    """
+
+    INDEX = ("subtask",)
+    STATES = ("kept",)
+    INITIAL = "kept"
+
+    system: CommittingInSteps
+    subtask: int
+
+    is_held: list[bool] = Array(Bool(), "checkpoints")
+    """The driver has the subtask's part of this checkpoint, to be committed."""
+    is_kept: list[bool] = Array(Bool(), "checkpoints")
+    """The checkpoint under way says that it is to be committed."""
+    is_stored: list[bool] = Array(Bool(), "checkpoints")
+    """So says the stored one."""
+    failed: list[int] = Array(Int("commit_retries"), "checkpoints")
+    """How often it was tried in vain."""
+    kept_tries: list[int] = Array(Int("commit_retries"), "checkpoints")
+    stored_tries: list[int] = Array(Int("commit_retries"), "checkpoints")
+    has_effect: list[bool] = Array(Bool(), "checkpoints")
+    """It has taken effect in the target of the tasks."""
+    has_seen: list[bool] = Array(Bool(), "checkpoints")
+    """The operator behind the committer has got it: its state."""
+    snapshot_seen: list[bool] = Array(Bool(), "checkpoints")
+    stored_seen: list[bool] = Array(Bool(), "checkpoints")
+    has_come: list[bool] = Array(Bool(), "checkpoints")
+    """It has come to the collector."""
+    is_current: bool = Bool()
+    """What the driver takes for committed is what the attempt that runs has."""
+    pausing: int = Int("checkpoints")
+    """The checkpoint for whose commit there is a pause; 0 for none."""
+    pausing_tries: int = Int("commit_retries")
+    is_limited: bool = Bool()
+    """The commit that was asked for last has not exceeded its limit."""
+
+    end_pause: Trigger
+    expire: Trigger
+    late: Trigger
+
+    # fmt: off
+    ROWS: ClassVar[tuple[Row, ...]] = (
+        Row("end_pause", "kept", STAY, "is_pausing",
+            "report_pause",                  "the pause is over"),
+        Row("expire",    "kept", STAY, "is_committing and is_within and may_fail",
+            "spend_failure, report_overdue", "the task has not answered within the limit"),
+        Row("late",      "kept", STAY, None,
+            "repeat_answers",                "answers to earlier commits, and ends of pauses, come too late"),
+    )
+    # fmt: on
+
+    def is_pausing(self) -> bool:
+        return self.pausing > 0
+
+    def is_committing(self) -> bool:
+        return self.system.subtask_committer[self.subtask].state == COMMITTING
+
+    def is_within(self) -> bool:
+        return self.is_limited
+
+    def may_fail(self) -> bool:
+        return self.system.budget.has_failures()
+
+    def spend_failure(self) -> None:
+        self.system.budget.failures += 1
+
+    def report_pause(self) -> None:
+        checkpoint = self.pausing
+        self.pausing = 0
+        tries = self.pausing_tries
+        self.pausing_tries = 0
+        self.system.subtask_committer[self.subtask].pause_over(checkpoint, tries)
+
+    def report_overdue(self) -> None:
+        self.is_limited = False
+        checkpoint = self.system.subtask_committer[self.subtask].waiting.head()
+        tries = self.system.subtask_committer[self.subtask].head_tries()
+        self.system.subtask_committer[self.subtask].expire(
+            checkpoint, tries, self.system.attempt[self.subtask].identity, "no answer has come"
+        )
+
+    def repeat_answers(self) -> None:
+        state = self.system.subtask_committer[self.subtask].state
+        for k in range(self.system.checkpoints):
+            if self.system.collector.received[self.subtask] > k:
+                self.system.collector.receive(self.subtask, k + 1, 0)
+            for tries in range(self.system.tries):
+                is_asked = not self.system.subtask_committer[self.subtask].is_done() and (
+                    self.system.subtask_committer[self.subtask].is_asked(k + 1, tries)
+                )
+                if state != COMMITTING or not is_asked:
+                    self.answer_late(k + 1, tries)
+                else:
+                    self.system.subtask_committer[self.subtask].expire(
+                        k + 1, tries, self.system.attempt[self.subtask].identity - 1, "late"
+                    )
+                if state != PAUSING or not is_asked:
+                    self.system.subtask_committer[self.subtask].pause_over(k + 1, tries)
+
+    def answer_late(self, checkpoint: int, tries: int) -> None:
+        identity = self.system.attempt[self.subtask].identity
+        self.system.attempt[self.subtask].commit_done(identity, checkpoint, tries, 0)
+        self.system.attempt[self.subtask].commit_later(identity, checkpoint, tries, 0, "late")
+        self.system.subtask_committer[self.subtask].committed(checkpoint, tries, 0)
+        self.system.subtask_committer[self.subtask].retry_later(checkpoint, tries, 0, "late")
+        self.system.subtask_committer[self.subtask].expire(checkpoint, tries, identity, "late")
+
+    # what happens in the task
+
+    def restore(self) -> None:
+        self.is_current = False
+        for k in range(self.system.checkpoints):
+            self.has_seen[k] = self.stored_seen[k]
+
+    def snapshot(self) -> None:
+        for k in range(self.system.checkpoints):
+            self.snapshot_seen[k] = self.has_seen[k]
+
+    def take_effect(self, checkpoint: int, part: int) -> None:
+        assert self.system.way.is_completed(checkpoint), (
+            "nothing takes effect of a checkpoint that is not completed"
+        )
+        for k in range(self.system.checkpoints):
+            assert k + 1 >= checkpoint or self.has_effect[k] or not self.system.way.is_completed(k + 1), (
+                "a task commits checkpoints in their order, and leaves none out"
+            )
+        if part > 0:
+            assert not self.has_seen[checkpoint - 1], (
+                "the operator behind a committer gets each checkpoint once"
+            )
+            self.has_seen[checkpoint - 1] = True
+            self.has_effect[checkpoint - 1] = True
+        assert self.has_seen[checkpoint - 1], "what is not there to be committed was passed on"
+
+    def part(self, checkpoint: int) -> int:
+        """1 if there is something to commit."""
+        return 1 if self.is_held[checkpoint - 1] else 0
+
+    def has_committed_all(self) -> bool:
+        return all(
+            self.has_effect[k] or not self.system.way.is_completed(k + 1)
+            for k in range(self.system.checkpoints)
+        ) or self.system.task_committers == 0
+
+    # what happens with the checkpoint under way
+
+    def check_kept(self) -> None:
+        """A checkpoint says exactly what its snapshot does not have."""
+        for k in range(self.system.checkpoints):
+            is_due = (
+                self.system.way.place[k] >= TASKS
+                and self.system.task_committers > 0
+                and not self.snapshot_seen[k]
+            )
+            assert self.is_kept[k] == is_due, (
+                "a stored checkpoint says that a subtask has to commit what its snapshot has not "
+                "passed on, and nothing else"
+            )
+
+    def store(self) -> None:
+        for k in range(self.system.checkpoints):
+            self.is_stored[k] = self.is_kept[k]
+            self.stored_tries[k] = self.kept_tries[k]
+            self.stored_seen[k] = self.snapshot_seen[k]
+        self.clear()
+
+    def clear(self) -> None:
+        for k in range(self.system.checkpoints):
+            self.is_kept[k] = False
+            self.kept_tries[k] = 0
+            self.snapshot_seen[k] = False
+
+    # what happens with the driver
+
+    def forget(self) -> None:
+        self.clear()
+        self.pausing = 0
+        self.pausing_tries = 0
+        self.is_limited = False
+        self.is_current = False
+        for k in range(self.system.checkpoints):
+            self.is_held[k] = self.is_stored[k] or self.system.way.completed == k + 1
+            self.failed[k] = self.stored_tries[k]
+            self.has_seen[k] = self.stored_seen[k]
+            self.has_come[k] = self.stored_seen[k]
+
+    def adopt(self, checkpoint: int) -> None:
+        self.system.subtask_committer[self.subtask].adopt(
+            checkpoint, self.stored_tries[checkpoint - 1]
+        )
+
+    def hand_over(self, checkpoint: int) -> None:
+        self.is_held[checkpoint - 1] = True
+
+    def collect(self, checkpoint: int, outcome: int) -> None:
+        assert self.has_seen[checkpoint - 1], (
+            "what comes from a subtask was committed by its attempt, and passed on"
+        )
+        assert (outcome > 0) != self.has_come[checkpoint - 1], (
+            "each part of a checkpoint comes once"
+        )
+        self.has_come[checkpoint - 1] = True
+
+    # port `task` of the subtask's committer
+
+    def renew(self) -> None:
+        self.is_current = True
+
+    def commit(self, identity: int, checkpoint: int, tries: int) -> None:
+        assert identity == self.system.attempt[self.subtask].identity, (
+            "the process that speaks for the subtask commits"
+        )
+        assert self.is_current, "an attempt commits what the checkpoint that it is restored from says"
+        assert tries == self.failed[checkpoint - 1], (
+            "the tries of a commit survive failures of its task and its driver"
+        )
+        assert self.system.way.place[checkpoint - 1] >= TASKS, "tasks commit what has come to them"
+        assert self.pausing == 0, "no commit is asked for in a pause"
+        self.is_limited = True
+        self.system.wire[self.subtask].commit(identity, checkpoint, tries)
+
+    def pause(self, checkpoint: int, tries: int) -> None:
+        assert tries == self.failed[checkpoint - 1], "a pause is as long as the tries say"
+        self.pausing = checkpoint
+        self.pausing_tries = tries
+
+    def keep(self, checkpoint: int, earlier: int, tries: int) -> None:
+        self.system.store.check_begun(checkpoint)
+        assert tries == self.failed[earlier - 1], "a stored checkpoint counts the tries"
+        self.is_kept[earlier - 1] = True
+        self.kept_tries[earlier - 1] = tries
+
+    def note(self, checkpoint: int, outcome: int) -> None:
+        tries = self.failed[checkpoint - 1] + 1
+        for k in range(self.system.checkpoints):
+            self.failed[k] = 0
+        if not self.has_seen[checkpoint - 1] and tries < self.system.tries:
+            self.failed[checkpoint - 1] = tries
+
+    def release(self, checkpoint: int) -> None:
+        assert self.stored_seen[checkpoint - 1], (
+            "what is released is in the state from which the subtask is restored"
+        )
+        self.is_held[checkpoint - 1] = False
+
+
+class PartsOfAll(Environment):
+    """What has come from all subtasks: port `parts` of the collector."""
+
+    system: CommittingInSteps
+
+    def collect(self, subtask: int, checkpoint: int, outcome: int) -> None:
+        assert self.system.way.place[checkpoint - 1] == TASKS, "what comes is waited for"
+        self.system.parts[subtask].collect(checkpoint, outcome)
+
+    def keep(self, checkpoint: int, earlier: int) -> None:
+        self.system.way.keep(checkpoint, earlier, TASKS)
+
+    def whole(self, checkpoint: int) -> None:
+        for s in range(self.system.subtasks):
+            assert self.system.parts[s].has_come[checkpoint - 1], (
+                "a checkpoint is whole once all its parts have come"
+            )
+        self.system.way.pass_on(checkpoint, TASKS)
