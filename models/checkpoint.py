@@ -275,12 +275,8 @@ class Checkpoint(Machine):
         if is_final:
             self.ends_due -= 1
         self.driver.keep(checkpoint, subtask, snapshot)
-        self.seal(subtask)
         for c in range(self.system.coordinators):
             self.system.gateway[c, subtask].reopen(checkpoint)
-
-    def seal(self, subtask: int) -> None:
-        """Part what the subtask has committed by its barrier; here the subtasks commit nothing."""
 
     def unseal(self) -> None:
         """Forget this barrier; here the subtasks commit nothing."""

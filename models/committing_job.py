@@ -95,15 +95,14 @@ class CommittingCheckpoint(Checkpoint):
     def is_pending(self) -> bool:
         return self.state == PENDING
 
-    def seal(self, subtask: int) -> None:
-        self.system.subtask_committer[subtask].seal(self.number)
-
     def unseal(self) -> None:
         for s in range(self.system.subtasks):
             self.system.subtask_committer[s].abort()
 
     def carry_commits(self) -> None:
         self.system.before.carry(self.number)
+        for s in range(self.system.subtasks):
+            self.system.subtask_committer[s].carry(self.number)
         self.system.collector.carry(self.number)
         self.system.behind.carry(self.number)
         self.system.committer.carry(self.number)

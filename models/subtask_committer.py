@@ -102,7 +102,7 @@ class SubtaskCommitter(Machine):
     retry_later: Trigger
     pause_over: Trigger
     expire: Trigger
-    seal: Trigger
+    carry: Trigger
     complete: Trigger
     abort: Trigger
 
@@ -174,8 +174,8 @@ class SubtaskCommitter(Machine):
         Ignore("expire",    QUIET,                             None,
                                        "the task is not asked for anything"),
 
-        Row("seal",         (IDLE, PAUSING),       STAY,       None,
-            "keep_waiting, seal_passed", "the subtask has taken its snapshot"),
+        Row("carry",        (IDLE, PAUSING),       STAY,       None,
+            "keep_waiting, seal_passed", "all subtasks have taken their snapshots"),
 
         Row("complete",     ANY,                   STAY,       None,
             "release_sealed",          "what was passed on before the snapshot is durable"),

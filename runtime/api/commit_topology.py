@@ -1,6 +1,6 @@
-"""The topology of a sink: the steps that committables take from the writers to the global committer.
+"""The topology of a sink: the steps of its committables from the writers to the global committer.
 
-Decides which orders of steps there are; what may not stand together is refused before a job begins::
+Decides which orders of steps there are; any other is refused before a job begins::
 
     writers | pre-commit: on the driver, then in the tasks | committers in the tasks
             | post-commit: in the tasks, then on the driver | global committer

@@ -30,8 +30,8 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     StoredInfo,
 )
-from epochgate.runtime.store.places import PLACES, STATES, Place
 from epochgate.runtime.store.checkpoint import COMMITTED, DEBTS, GIVEN_UP, MISSING, flat_of
+from epochgate.runtime.store.places import PLACES, STATES, Place
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster

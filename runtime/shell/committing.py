@@ -7,9 +7,11 @@ the queue's thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from epochgate.errors import UsageError
+from epochgate.fsm import Handles
+from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.shell.stages import Stage
 from epochgate.runtime.shell.task_commits import TaskCommits
 from epochgate.runtime.store import CompletedCheckpoint
@@ -64,14 +66,25 @@ class SteppedCommits(DirectCommits):
 
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         super().__init__(master)
-        self._job: Any = master.job
+        self._job = cast(Handles[CommittingJob], master.job)
         self.tasks = TaskCommits(master, restored)
-        self.completed, self.aborted = self.tasks.completed, self.tasks.aborted
         self.before = Stage(master, self.tasks, BEFORE, restored)
         self.behind = Stage(master, self.tasks, BEHIND, restored)
 
+    def completed(self) -> None:
+        """Attempts are restored from the checkpoint under way from now on."""
+        self.tasks.completed()
+
+    def aborted(self) -> None:
+        """No attempt is ever restored from the checkpoint under way."""
+        self.tasks.aborted()
+
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
-        post, job, topology = self._master.queue.post, self._job, self._master.configuration.topology
+        post, job, topology = (
+            self._master.queue.post,
+            self._job,
+            self._master.configuration.topology,
+        )
         if place.at == BEFORE:
             post(job.before.take, earlier)
         elif place.at == BEHIND:
