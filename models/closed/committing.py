@@ -32,6 +32,7 @@ from epochgate.models.closed.surroundings.committing_driver import (
     Driver,
     GlobalSink,
     Hearer,
+    Interval,
     StoreOfSteps,
     User,
     Way,
@@ -67,9 +68,9 @@ class CommittingInSteps(EndingJob):
         "operators_behind": 1,
     }
     DERIVED: ClassVar[dict[str, str]] = {
+        "tries": "commit_retries + 1",
         **EndingJob.DERIVED,
         "checkpoints": "wanted + F + 1",
-        "tries": "commit_retries + 1",
         "numbers": "1",
         "down": "checkpoints + checkpoints * tries",
         "down_length": "checkpoints + 2",
@@ -149,6 +150,7 @@ class CommittingInSteps(EndingJob):
     sink: GlobalSink = machines(GlobalSink)
     store: StoreOfSteps = machines(StoreOfSteps)
     restarter: Hearer = machines(Hearer)
+    requester: Interval = machines(Interval)
     person: User = machines(User)
     launch: Driver = machines(Driver)
 
@@ -160,7 +162,10 @@ class CommittingInSteps(EndingJob):
             not self.way.is_completed(k + 1)
             or (
                 self.sink.is_visible[k]
-                and all(self.parts[s].has_effect[k] for s in range(self.subtasks))
+                and all(
+                    self.parts[s].has_effect[k] or self.task_committers == 0
+                    for s in range(self.subtasks)
+                )
             )
             for k in range(self.checkpoints)
         )

@@ -91,15 +91,14 @@ class CommittingProcess(Process):
             self.deliver_answer(identity, number - 3 * checkpoints - 1)
 
     def deliver_answer(self, identity: int, place: int) -> None:
-        answers = self.system.checkpoints * self.system.tries
-        checkpoint = place % answers // self.system.tries + 1
         tries = place % self.system.tries
-        outcome = self.system.parts[self.subtask].part(checkpoint)
-        if place < answers:
+        checkpoint = place // self.system.tries + 1
+        if checkpoint <= self.system.checkpoints:
+            outcome = self.system.parts[self.subtask].part(checkpoint)
             self.system.attempt[self.subtask].commit_done(identity, checkpoint, tries, outcome)
         else:
             self.system.attempt[self.subtask].commit_later(
-                identity, checkpoint, tries, outcome, "the target is busy"
+                identity, checkpoint - self.system.checkpoints, tries, 0, "the target is busy"
             )
 
     def answer(self, checkpoint: int, tries: int, is_done: bool) -> None:
@@ -228,10 +227,14 @@ class Parts(Environment):
 
     def report_pause(self) -> None:
         checkpoint = self.pausing
-        self.pausing = 0
         tries = self.pausing_tries
-        self.pausing_tries = 0
+        self.end_of_pause()
         self.system.subtask_committer[self.subtask].pause_over(checkpoint, tries)
+
+    def end_of_pause(self) -> None:
+        """What ends a pause once more comes too late, as in `repeat_answers`."""
+        self.pausing = 0
+        self.pausing_tries = 0
 
     def report_overdue(self) -> None:
         self.is_limited = False
@@ -242,7 +245,8 @@ class Parts(Environment):
         )
 
     def repeat_answers(self) -> None:
-        state = self.system.subtask_committer[self.subtask].state
+        is_committing = self.is_committing()
+        is_pausing = self.system.subtask_committer[self.subtask].state == PAUSING
         for k in range(self.system.checkpoints):
             if self.system.collector.received[self.subtask] > k:
                 self.system.collector.receive(self.subtask, k + 1, 0)
@@ -250,13 +254,13 @@ class Parts(Environment):
                 is_asked = not self.system.subtask_committer[self.subtask].is_done() and (
                     self.system.subtask_committer[self.subtask].is_asked(k + 1, tries)
                 )
-                if state != COMMITTING or not is_asked:
+                if not is_committing or not is_asked:
                     self.answer_late(k + 1, tries)
                 else:
                     self.system.subtask_committer[self.subtask].expire(
                         k + 1, tries, self.system.attempt[self.subtask].identity - 1, "late"
                     )
-                if state != PAUSING or not is_asked:
+                if not is_pausing or not is_asked:
                     self.system.subtask_committer[self.subtask].pause_over(k + 1, tries)
 
     def answer_late(self, checkpoint: int, tries: int) -> None:
@@ -341,7 +345,11 @@ class Parts(Environment):
         self.is_limited = False
         self.is_current = False
         for k in range(self.system.checkpoints):
-            self.is_held[k] = self.is_stored[k] or self.system.way.completed == k + 1
+            self.is_held[k] = (
+                self.is_stored[k]
+                or self.system.way.place[k] == BEFORE
+                or self.system.way.completed == k + 1
+            )
             self.failed[k] = self.stored_tries[k]
             self.has_seen[k] = self.stored_seen[k]
             self.has_come[k] = self.stored_seen[k]
@@ -377,7 +385,7 @@ class Parts(Environment):
             "the tries of a commit survive failures of its task and its driver"
         )
         assert self.system.way.place[checkpoint - 1] >= TASKS, "tasks commit what has come to them"
-        assert self.pausing == 0, "no commit is asked for in a pause"
+        self.end_of_pause()
         self.is_limited = True
         self.system.wire[self.subtask].commit(identity, checkpoint, tries)
 
@@ -394,9 +402,11 @@ class Parts(Environment):
 
     def note(self, checkpoint: int, outcome: int) -> None:
         tries = self.failed[checkpoint - 1] + 1
-        for k in range(self.system.checkpoints):
-            self.failed[k] = 0
-        if not self.has_seen[checkpoint - 1] and tries < self.system.tries:
+        if self.has_seen[checkpoint - 1]:
+            self.failed[checkpoint - 1] = 0
+        elif tries < self.system.tries:
+            for k in range(self.system.checkpoints):
+                self.failed[k] = 0
             self.failed[checkpoint - 1] = tries
 
     def release(self, checkpoint: int) -> None:

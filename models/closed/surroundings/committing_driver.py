@@ -23,6 +23,7 @@ from epochgate.models.closed.surroundings.driver import (
     DONE as ASKED,
     Launch,
     Person,
+    Requester,
     Restarter,
     SlowSink,
 )
@@ -157,6 +158,7 @@ class Before(Environment):
     tries: int = Int("commit_retries")
     has_got: list[bool] = Array(Bool(), "checkpoints")
     """Their state: the checkpoints that they have processed."""
+    kept_got: list[bool] = Array(Bool(), "checkpoints")
     stored_got: list[bool] = Array(Bool(), "checkpoints")
 
     finish: Trigger
@@ -216,13 +218,23 @@ class Before(Environment):
                     self.stage.refused(k + 1, tries, "late")
                     self.stage.expire(k + 1, tries, "late")
 
+    def snapshot(self) -> None:
+        for k in range(self.system.checkpoints):
+            self.kept_got[k] = self.has_got[k]
+
     def store(self) -> None:
         for k in range(self.system.checkpoints):
-            self.stored_got[k] = self.has_got[k]
+            self.stored_got[k] = self.kept_got[k]
+        self.clear()
+
+    def clear(self) -> None:
+        for k in range(self.system.checkpoints):
+            self.kept_got[k] = False
 
     def forget(self) -> None:
         self.asked = 0
         self.tries = 0
+        self.clear()
         for k in range(self.system.checkpoints):
             self.has_got[k] = self.stored_got[k]
 
@@ -348,6 +360,8 @@ class StoreOfSteps(Store):
     def save(self, checkpoint: int) -> None:
         self.check_begun(checkpoint)
         self.system.way.check_kept()
+        self.system.before_it.snapshot()
+        self.system.behind_it.snapshot()
         for s in range(self.system.subtasks):
             self.system.parts[s].check_kept()
         self.has_ledger = False
@@ -362,6 +376,8 @@ class StoreOfSteps(Store):
     def forget(self) -> None:
         self.begun = 0
         self.system.way.clear()
+        self.system.before_it.clear()
+        self.system.behind_it.clear()
         for s in range(self.system.subtasks):
             self.has_part[s] = False
             self.system.parts[s].clear()
@@ -379,6 +395,18 @@ class Hearer(Restarter):
         for s in range(self.system.subtasks):
             self.due[s] = False
             self.next_numbers[s] = 0
+
+
+class Interval(Requester):
+    """Who wants checkpoints, while a driver is there."""
+
+    system: CommittingInSteps
+
+    def is_wanting(self) -> bool:
+        return (
+            self.system.launch.state == "after"
+            and self.system.checkpoint.number < self.system.wanted
+        )
 
 
 class User(Person):
