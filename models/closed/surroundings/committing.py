@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import STAY, Array, Bool, Ignore, Int, Row, Trigger
+from epochgate.fsm import STAY, Array, Bool, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.operators import Operators
 from epochgate.models.closed.surroundings.process import AWAY, FATAL, HERE, Process
+from epochgate.models.closed.surroundings.stale import Stale
 from epochgate.models.closed.surroundings.wire import Wire
 from epochgate.models.subtask_committer import COMMITTING, PAUSING
+from epochgate.models.task import FAILED as TASK_FAILED
 
 if TYPE_CHECKING:
     from epochgate.models.closed.committing import CommittingInSteps
@@ -287,9 +289,9 @@ class Parts(Environment):
             "nothing takes effect of a checkpoint that is not completed"
         )
         for k in range(self.system.checkpoints):
-            assert k + 1 >= checkpoint or self.has_effect[k] or not self.system.way.is_completed(k + 1), (
-                "a task commits checkpoints in their order, and leaves none out"
-            )
+            assert (
+                k + 1 >= checkpoint or self.has_effect[k] or not self.system.way.is_completed(k + 1)
+            ), "a task commits checkpoints in their order, and leaves none out"
         if part > 0:
             assert not self.has_seen[checkpoint - 1], (
                 "the operator behind a committer gets each checkpoint once"
@@ -303,10 +305,13 @@ class Parts(Environment):
         return 1 if self.is_held[checkpoint - 1] else 0
 
     def has_committed_all(self) -> bool:
-        return all(
-            self.has_effect[k] or not self.system.way.is_completed(k + 1)
-            for k in range(self.system.checkpoints)
-        ) or self.system.task_committers == 0
+        return (
+            all(
+                self.has_effect[k] or not self.system.way.is_completed(k + 1)
+                for k in range(self.system.checkpoints)
+            )
+            or self.system.task_committers == 0
+        )
 
     # what happens with the checkpoint under way
 
@@ -380,7 +385,9 @@ class Parts(Environment):
         assert identity == self.system.attempt[self.subtask].identity, (
             "the process that speaks for the subtask commits"
         )
-        assert self.is_current, "an attempt commits what the checkpoint that it is restored from says"
+        assert self.is_current, (
+            "an attempt commits what the checkpoint that it is restored from says"
+        )
         assert tries == self.failed[checkpoint - 1], (
             "the tries of a commit survive failures of its task and its driver"
         )
@@ -414,6 +421,24 @@ class Parts(Environment):
             "what is released is in the state from which the subtask is restored"
         )
         self.is_held[checkpoint - 1] = False
+
+
+class DeadTasks(Stale):
+    """What is told to tasks that have failed."""
+
+    def fire_timers(self) -> None:
+        pass
+
+    def expire_saves(self) -> None:
+        pass
+
+    def repeat_calls(self) -> None:
+        pass
+
+    def tell_the_dead(self) -> None:
+        for s in range(self.system.subtasks):
+            if self.system.task[s].state == TASK_FAILED:
+                self.system.task[s].commit(1, 0, 0)
 
 
 class PartsOfAll(Environment):

@@ -31,8 +31,8 @@ from epochgate.models.closed.surroundings.store import Store
 from epochgate.models.lifecycle import CANCELED, FAILED, FINISHED
 
 if TYPE_CHECKING:
-    from epochgate.models.committable_stage import StageBefore, StageBehind
     from epochgate.models.closed.committing import CommittingInSteps
+    from epochgate.models.committable_stage import StageBefore, StageBehind
 
 
 class Way(Environment):
@@ -90,7 +90,9 @@ class Way(Environment):
     def keep(self, checkpoint: int, earlier: int, place: int) -> None:
         self.system.store.check_begun(checkpoint)
         assert self.kept[earlier - 1] == NOWHERE, "a stored checkpoint has each earlier one once"
-        assert self.place[earlier - 1] == place, "a stored checkpoint has earlier ones where they are"
+        assert self.place[earlier - 1] == place, (
+            "a stored checkpoint has earlier ones where they are"
+        )
         self.kept[earlier - 1] = place
 
     def keep_tries(self, tries: int) -> None:
@@ -293,9 +295,7 @@ class GlobalSink(SlowSink):
         self.is_visible[checkpoint - 1] = True
         for k in range(self.system.checkpoints):
             assert (
-                k + 1 >= checkpoint
-                or self.is_visible[k]
-                or not self.system.way.is_completed(k + 1)
+                k + 1 >= checkpoint or self.is_visible[k] or not self.system.way.is_completed(k + 1)
             ), "checkpoints are committed globally in their order, and none is left out"
         for s in range(self.system.subtasks):
             assert self.system.parts[s].has_effect[checkpoint - 1] or (
