@@ -293,6 +293,11 @@ class Checkpoint(Machine):
         self.driver.save(self.number)
 
     def complete(self) -> None:
+        self.tell_completed()
+        self.system.committer.due(self.number)
+        self.forget_parts()
+
+    def tell_completed(self) -> None:
         self.completed = self.number
         self.failures = 0
         self.driver.completed(self.number)
@@ -302,11 +307,6 @@ class Checkpoint(Machine):
             if self.system.attempt[s].is_running():
                 self.tasks.complete(s, self.system.attempt[s].identity, self.number)
         self.system.lifecycle.checkpoint_completed(self.ends_due == 0)
-        self.hand_on()
-        self.forget_parts()
-
-    def hand_on(self) -> None:
-        self.system.committer.due(self.number)
 
     def fail(self, checkpoint: int, reason: Opaque) -> None:
         self.announce_abort(reason)

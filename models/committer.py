@@ -231,11 +231,8 @@ class GlobalCommitter(Machine):
     def settle(self) -> None:
         self.end_tries()
         for checkpoint in self.covered.take_all():
-            self.settle_one(checkpoint)
-
-    def settle_one(self, checkpoint: int) -> None:
-        self.sink.settled(checkpoint)
-        self.system.post_commit.owe(checkpoint)
+            self.sink.settled(checkpoint)
+            self.system.post_commit.owe(checkpoint)
 
     def end_tries(self) -> None:
         self.tries = 0
@@ -243,7 +240,8 @@ class GlobalCommitter(Machine):
     def leave_out(self, checkpoint: int, tries: int, failed: int) -> None:
         for covered in self.covered.take_all():
             if covered < failed:
-                self.settle_one(covered)
+                self.sink.settled(covered)
+                self.system.post_commit.owe(covered)
             elif covered == failed:
                 self.sink.forgone(failed)
             else:

@@ -106,10 +106,12 @@ class CommittingCheckpoint(Checkpoint):
         self.system.behind.carry(self.number)
         self.system.committer.carry(self.number)
 
-    def hand_on(self) -> None:
+    def complete(self) -> None:
+        self.tell_completed()
         for s in range(self.system.subtasks):
             self.system.subtask_committer[s].complete()
         self.system.before.take(self.number)
+        self.forget_parts()
 
 
 class CommittingLifecycle(JobLifecycle):

@@ -77,9 +77,7 @@ class TasksStep:
     """The tasks' step of one sink in one attempt."""
 
     def __init__(self, sink: Sink, context: OperatorContext) -> None:
-        self._committer: TaskCommitter | None = (
-            sink.create_task_committer(context) if sink.has_task_committer else None
-        )
+        self._committer = sink.create_task_committer(context) if sink.has_task_committer else None
         self._first, self._then = operators_in_task(sink)
 
     @property

@@ -127,6 +127,9 @@ class Checkpoints:
         self._requests: list[Future[int]] = []
         self._served: dict[int, list[Future[int]]] = {}
         self._figures: Figures | None = None
+        self.told_completed: list[Callable[[], None]] = []
+        self.told_aborted: list[Callable[[], None]] = []
+        """Called when the checkpoint under way is completed, and when it never will be."""
         self.stage_states: dict[str, list[bytes]] = {}
         """Of the operators with parallelism 1 between the commits, by their side."""
         master.job.bind("checkpoint", "driver", self)
@@ -326,7 +329,8 @@ class Checkpoints:
         self.latest, self._saving = self._saving, None
         now_s = self._end(parts, "completed")
         self._master.commits.hold(checkpoint, parts.committables)
-        self._master.committing.completed()
+        for tell in self.told_completed:
+            tell()
         self._master.restarts.note_healthy(now_s)
         for future in self._served.pop(checkpoint, ()):
             resolve(future, checkpoint)
@@ -339,7 +343,8 @@ class Checkpoints:
         self._fail(checkpoint, "unknown", reason, CheckpointOutcomeUnknown(reason))
 
     def _fail(self, checkpoint: int, outcome: Outcome, reason: str, error: EpochgateError) -> None:
-        self._master.committing.aborted()
+        for tell in self.told_aborted:
+            tell()
         self._end(self.part(checkpoint), outcome, reason)
         for future in self._served.pop(checkpoint, ()):
             reject(future, error)

@@ -54,12 +54,6 @@ class DirectCommits:
         tries = min(place.tries.get(-1, 0), self._master.configuration.commit_retries_max)
         self._master.queue.post(self._master.job.committer.adopt, earlier, tries)
 
-    def completed(self) -> None:
-        """The checkpoint under way is durable."""
-
-    def aborted(self) -> None:
-        """The checkpoint under way never will be durable."""
-
 
 class SteppedCommits(DirectCommits):
     """A job whose committables take further steps."""
@@ -68,16 +62,10 @@ class SteppedCommits(DirectCommits):
         super().__init__(master)
         self._job = cast(Handles[CommittingJob], master.job)
         self.tasks = TaskCommits(master, restored)
+        master.checkpoints.told_completed.append(self.tasks.completed)
+        master.checkpoints.told_aborted.append(self.tasks.aborted)
         self.before = Stage(master, self.tasks, BEFORE, restored)
         self.behind = Stage(master, self.tasks, BEHIND, restored)
-
-    def completed(self) -> None:
-        """Attempts are restored from the checkpoint under way from now on."""
-        self.tasks.completed()
-
-    def aborted(self) -> None:
-        """No attempt is ever restored from the checkpoint under way."""
-        self.tasks.aborted()
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
         post, job, topology = (
