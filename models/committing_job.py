@@ -207,9 +207,9 @@ class CommittingJob(Job):
     operators_before: int
     operators_behind: int
 
-    lifecycle: JobLifecycle = machines(CommittingLifecycle)
-    attempt: list[Attempt] = machines(CommittingAttempt)
-    checkpoint: Checkpoint = machines(CommittingCheckpoint)
+    lifecycle: CommittingLifecycle = machines(CommittingLifecycle)
+    attempt: list[CommittingAttempt] = machines(CommittingAttempt)  # type: ignore[assignment]  # of the same kind
+    checkpoint: CommittingCheckpoint = machines(CommittingCheckpoint)
     before: StageBefore = machines(StageBefore)
     subtask_committer: list[SubtaskCommitter] = machines(SubtaskCommitter)
     collector: CommittableCollector = machines(CommittableCollector)

@@ -34,6 +34,7 @@ from epochgate.fsm.closed import (
     terminal,
 )
 from epochgate.fsm.system import machines
+from epochgate.models.closed.surroundings.commit_store import Store
 from epochgate.models.closed.surroundings.commits import (
     DOWN,
     FINISHED,
@@ -45,7 +46,6 @@ from epochgate.models.closed.surroundings.commits import (
     Driver,
     Lifecycle,
     PostCommitWork,
-    Store,
 )
 from epochgate.models.closed.surroundings.doubt import Doubt
 from epochgate.models.closed.surroundings.target import Sink, Worker

@@ -16,29 +16,22 @@ from typing import ClassVar
 
 from epochgate.fsm import machines
 from epochgate.fsm.closed import Step, always, eventually, sometimes
-from epochgate.models.attempt import Attempt
-from epochgate.models.checkpoint import Checkpoint
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.surroundings.committing import (
-    TASKS,
     CommittingOperators,
     CommittingProcess,
     CommittingWire,
     DeadTasks,
-    Parts,
-    PartsOfAll,
 )
 from epochgate.models.closed.surroundings.committing_driver import (
-    Before,
-    Behind,
     Driver,
-    GlobalSink,
     Hearer,
     Interval,
     StoreOfSteps,
     User,
-    Way,
 )
+from epochgate.models.closed.surroundings.committing_parts import TASKS, Parts, PartsOfAll
+from epochgate.models.closed.surroundings.committing_steps import Before, Behind, GlobalSink, Way
 from epochgate.models.closed.surroundings.renewed import (
     Attempts,
     CheckpointUnderWay,
@@ -232,8 +225,8 @@ class CommittingInSteps(EndingJob):
     tries: int
 
     lifecycle: Lifecycle = machines(Lifecycle)
-    attempt: list[Attempt] = machines(Attempts)
-    checkpoint: Checkpoint = machines(CheckpointUnderWay)
+    attempt: list[Attempts] = machines(Attempts)  # type: ignore[assignment]  # of the same kind
+    checkpoint: CheckpointUnderWay = machines(CheckpointUnderWay)
     request: Requests = machines(Requests)
     committer: Committer = machines(Committer)
     before: OperatorsBefore = machines(OperatorsBefore)
@@ -241,9 +234,9 @@ class CommittingInSteps(EndingJob):
     collector: Collector = machines(Collector)
     behind: OperatorsBehind = machines(OperatorsBehind)
 
-    process: list[CommittingProcess] = machines(CommittingProcess)
-    wire: list[CommittingWire] = machines(CommittingWire)
-    operators: list[CommittingOperators] = machines(CommittingOperators)
+    process: list[CommittingProcess] = machines(CommittingProcess)  # type: ignore[assignment]  # of the same kind
+    wire: list[CommittingWire] = machines(CommittingWire)  # type: ignore[assignment]  # of the same kind
+    operators: list[CommittingOperators] = machines(CommittingOperators)  # type: ignore[assignment]  # of the same kind
     parts: list[Parts] = machines(Parts)
     parts_of_all: PartsOfAll = machines(PartsOfAll)
     stale: DeadTasks = machines(DeadTasks)

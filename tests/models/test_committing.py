@@ -1,4 +1,4 @@
-"""Commits in several steps on every interleaving in bounds; `test_designs` holds what breaks them."""
+"""Commits in several steps on every interleaving; `test_designs` holds what breaks them."""
 
 from __future__ import annotations
 

@@ -387,7 +387,7 @@ class Person(Environment):
     give_up: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("stop",    "content", DONE, None, "stop_job",    "leave with a last checkpoint"),
         Row("cancel",  "content", DONE, None, "cancel_job",  "end at once"),
         Row("give_up", "content", DONE, None, "give_job_up", "the job cannot go on"),
@@ -409,7 +409,7 @@ class Launch(Environment):
 
     STATES = ("before", "after")
     INITIAL = "before"
-    TERMINAL = ("after",)
+    TERMINAL: ClassVar[tuple[str, ...]] = ("after",)
 
     system: ClosedJob
 

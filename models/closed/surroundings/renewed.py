@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from epochgate.fsm import ANY, Row, Trigger
 from epochgate.models.checkpoint import NONE
@@ -18,17 +18,12 @@ from epochgate.models.lifecycle import CREATED
 from epochgate.models.request import CheckpointRequest
 from epochgate.models.subtask_committer import AWAY, SubtaskCommitter
 
-if TYPE_CHECKING:
-    from epochgate.models.closed.committing import CommittingInSteps
-
 IDLE = "idle"
 AGAIN = "the next driver knows nothing of this one"
 
 
 class Attempts(CommittingAttempt):
     """The attempts of one driver."""
-
-    system: CommittingInSteps
 
     replaced: Trigger
 
@@ -51,8 +46,6 @@ class Attempts(CommittingAttempt):
 class Lifecycle(CommittingLifecycle):
     """The lifecycle of one driver's job."""
 
-    system: CommittingInSteps
-
     replaced: Trigger
 
     # fmt: off
@@ -74,8 +67,6 @@ class Lifecycle(CommittingLifecycle):
 
 class CheckpointUnderWay(CommittingCheckpoint):
     """The checkpoint of one driver."""
-
-    system: CommittingInSteps
 
     replaced: Trigger
 
