@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm import STAY, Bool, Row, Trigger
+from epochgate.models.closed.surroundings.committing_parts import COMMITTED, LEFT
 from epochgate.models.closed.surroundings.operators import Operators
 from epochgate.models.closed.surroundings.process import AWAY, FATAL, HERE, Process
 from epochgate.models.closed.surroundings.stale import Stale
@@ -90,11 +91,11 @@ class CommittingProcess(Process):
         tries = place % self.system.tries
         checkpoint = place // self.system.tries + 1
         if checkpoint <= self.system.checkpoints:
-            outcome = self.system.parts[self.subtask].part(checkpoint)
+            outcome = COMMITTED + self.system.parts[self.subtask].part(checkpoint)
             self.system.attempt[self.subtask].commit_done(identity, checkpoint, tries, outcome)
         else:
             self.system.attempt[self.subtask].commit_later(
-                identity, checkpoint - self.system.checkpoints, tries, 0, "the target is busy"
+                identity, checkpoint - self.system.checkpoints, tries, LEFT, "the target is busy"
             )
 
     def answer(self, checkpoint: int, tries: int, is_done: bool) -> None:

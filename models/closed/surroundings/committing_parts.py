@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NOWHERE, BEFORE, TASKS, BEHIND, LEDGER, DONE = 0, 1, 2, 3, 4, 5
 """Where a completed checkpoint is on its way to the global committer."""
+LEFT, COMMITTED = 1, 2
+"""What a task says of a commit: that it is left to be done; or what was there, 0 or 1, and is done."""
 
 
 class Parts(Environment):
@@ -232,7 +234,7 @@ class Parts(Environment):
         assert self.has_seen[checkpoint - 1], (
             "what comes from a subtask was committed by its attempt, and passed on"
         )
-        assert (outcome > 0) != self.has_come[checkpoint - 1], (
+        assert (outcome > COMMITTED) != self.has_come[checkpoint - 1], (
             "each part of a checkpoint comes once"
         )
         self.has_come[checkpoint - 1] = True
@@ -270,7 +272,10 @@ class Parts(Environment):
 
     def note(self, checkpoint: int, outcome: int) -> None:
         tries = self.failed[checkpoint - 1] + 1
-        if self.has_seen[checkpoint - 1]:
+        assert (outcome >= COMMITTED) == self.has_seen[checkpoint - 1], (
+            "what is noted of a commit is what the task has said"
+        )
+        if outcome >= COMMITTED:
             self.failed[checkpoint - 1] = 0
         elif tries < self.system.tries:
             for k in range(self.system.checkpoints):

@@ -191,7 +191,8 @@ class Before(Environment):
         return checkpoint
 
     def report_processed(self) -> None:
-        self.stage.processed(self.taken(), self.tries, 1)
+        checkpoint = self.taken()
+        self.stage.processed(checkpoint, self.tries, checkpoint + self.place())
 
     def report_later(self) -> None:
         self.stage.retry_later(self.taken(), self.tries, "they are busy")
@@ -206,7 +207,7 @@ class Before(Environment):
         for k in range(self.system.checkpoints):
             for tries in range(self.system.tries):
                 if k + 1 != self.asked or tries != self.tries:
-                    self.stage.processed(k + 1, tries, 1)
+                    self.stage.processed(k + 1, tries, 0)
                     self.stage.retry_later(k + 1, tries, "late")
                     self.stage.refused(k + 1, tries, "late")
                     self.stage.expire(k + 1, tries, "late")
@@ -245,6 +246,7 @@ class Before(Environment):
         self.tries = tries
 
     def take(self, checkpoint: int, outcome: int) -> None:
+        assert outcome == checkpoint + self.place(), "what has come out is what goes on"
         assert not self.has_got[checkpoint - 1], "operators process each checkpoint once"
         self.has_got[checkpoint - 1] = True
         self.system.way.pass_on(checkpoint, self.place())
