@@ -234,6 +234,10 @@ class Checkpoint(Machine):
     def is_over(self) -> bool:
         return self.state == NONE or self.state == COMPLETED or self.state == ABORTED
 
+    def is_pending(self) -> bool:
+        """Whether barriers are out whose snapshots are not all taken."""
+        return self.state == PENDING
+
     def is_storing(self) -> bool:
         return self.state == STORING
 

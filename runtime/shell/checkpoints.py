@@ -251,7 +251,7 @@ class Checkpoints:
             parts.properties[COMMITTED] = dict(committed)
         if parts.places:
             parts.properties[PLACES] = {n: place.flat() for n, place in parts.places.items()}
-        if self.stage_states:
+        if not configuration.topology.is_direct:
             parts.properties[STATES] = dict(self.stage_states)
         whole = CompletedCheckpoint(
             checkpoint_id=checkpoint,

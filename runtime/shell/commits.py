@@ -51,7 +51,6 @@ class Failure(NamedTuple):
 
 FAILURES: dict[type[BaseException], Failure] = {
     RetryLater: Failure("retry_later", "will be tried again", "failed too often"),
-    FailedForKnownReason: Failure("left_out", "", "is left out, and its rows are lost"),
     CommitImpossible: Failure("impossible", "", "is impossible"),
     BaseException: Failure("refused", "", "failed"),
 }
@@ -84,13 +83,14 @@ class Done(NamedTuple):
 @dataclass
 class CommitAttempt:
     """One try of a commit; tried: the checkpoints of which the committer was asked to commit them,
-    the last one last; began_s: the time of the event with which it began.
+    the last one last; left_out: those that failed for a known reason, which is told; began_s: the time of the event with which it began.
     """
 
     checkpoint: int
     tries: int
     batch: Batch
     tried: list[int] = field(default_factory=list)
+    left_out: dict[int, str] = field(default_factory=dict)
     began_s: float = 0.0
 
     @property
@@ -152,8 +152,9 @@ class Commits:
 
     def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self._master.checkpoints.keep_uncommitted(checkpoint, earlier, self._held[earlier])
-        if tries:
-            self._master.checkpoints.place(checkpoint, earlier, GLOBAL).tries[-1] = tries
+        if tries or not self._master.configuration.topology.is_direct:
+            place = self._master.checkpoints.place(checkpoint, earlier, GLOBAL)
+            place.tries = {-1: tries} if tries else {}
 
     def cover(self, checkpoint: int) -> None:
         self._covered.append((checkpoint, self._held[checkpoint]))
@@ -200,9 +201,12 @@ class Commits:
                 what = f"the rest of checkpoint {checkpoint} in UpdateAndRetryLater"
                 error.rest = by_subtask(what, error.rest)
                 raise
+            except FailedForKnownReason as error:
+                attempt.left_out[checkpoint] = in_words(error)
+                continue
             if done is False:
                 before.append(checkpoint)
-        newest = newest_by_label(batch)
+        newest = newest_by_label(one for one in batch if one[0] not in attempt.left_out)
         try:
             return Done(dict(self.committer.metrics()), before, newest)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything; it is committed
@@ -212,6 +216,7 @@ class Commits:
 
     def _done(self, attempt: CommitAttempt, done: Done | None, error: BaseException | None) -> None:
         machine, numbers = self._master.job.committer, attempt.numbers
+        self._leave_out(attempt)
         if error is None:
             figures, before, newest = done or Done({}, [], {})
             self.committed |= newest
@@ -223,32 +228,35 @@ class Commits:
                     figures=figures,
                     committed_before=tuple(before),
                 )
-            getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
+            if attempt.checkpoint not in attempt.left_out:
+                getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
             return
         self._failed(attempt, error)
+
+    def _leave_out(self, attempt: CommitAttempt) -> None:
+        for checkpoint, said in attempt.left_out.items():
+            self._tell(
+                attempt,
+                CommitFailed,
+                is_tried_again=False,
+                reason=shortened(f"checkpoint {checkpoint}: {said}"),
+                is_left_out=True,
+            )
+            self._master.warn(
+                f"commit of checkpoint {checkpoint} is left out, and its rows are lost: {said}"
+            )
+            machine = self._master.job.committer
+            machine.left_out(attempt.checkpoint, attempt.tries, checkpoint)
 
     def _failed(self, attempt: CommitAttempt, error: BaseException) -> None:
         machine, numbers, said = self._master.job.committer, attempt.numbers, in_words(error)
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
         is_tried_again = bool(failure.warning)
-        is_left_out = isinstance(error, FailedForKnownReason)
-        self._tell(
-            attempt,
-            CommitFailed,
-            is_tried_again=is_tried_again,
-            reason=shortened(said),
-            is_left_out=is_left_out,
-        )
+        self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(said))
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
         if isinstance(error, UpdateAndRetryLater):
             self._held[attempt.tried[-1]] = error.rest
-        if is_left_out:
-            failed = attempt.tried[-1]
-            self.committed |= newest_by_label(one for one in attempt.batch if one[0] < failed)
-            self._master.warn(f"commit of checkpoint {failed} {failure.cause}: {said}")
-            machine.left_out(attempt.checkpoint, attempt.tries, failed)
-            return
         reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
         if isinstance(error, CommitImpossible):
             reason = reason.removesuffix(".") + WAY_ON.format(self._give_up(attempt))

@@ -7,7 +7,7 @@ the queue's thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Handles
@@ -38,6 +38,9 @@ class StepMissing(UsageError):
 class DirectCommits:
     """A job whose committables go straight to the global committer."""
 
+    UNPLACED: ClassVar[str] = GLOBAL
+    """Where a checkpoint of the ledger is that the restored one says nothing of."""
+
     def __init__(self, master: JobMaster) -> None:
         self._master = master
 
@@ -45,7 +48,7 @@ class DirectCommits:
         """Enqueue the restored ledger. Raises StepMissing."""
         places = places_of(restored)
         for earlier in sorted(restored.uncommitted):
-            place = places.get(earlier, Place(GLOBAL))
+            place = places.get(earlier, Place(self.UNPLACED))
             self._adopt(restored.checkpoint_id, earlier, place)
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
@@ -57,6 +60,8 @@ class DirectCommits:
 
 class SteppedCommits(DirectCommits):
     """A job whose committables take further steps."""
+
+    UNPLACED = BEFORE
 
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         super().__init__(master)
