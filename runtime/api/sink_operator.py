@@ -97,7 +97,7 @@ class SinkOperator(Operator):
 
     def owns(self, committable: Any) -> bool:
         """Return whether a committable of the job is of this sink."""
-        return self._label is None or label_of(committable, "")[0] == self._label
+        return label_of(committable, "")[0] == (self._label or "")
 
     def commit(self, checkpoint_id: int, tries: int, shares: list[Share]) -> StepOutcome:
         """Commit this sink's shares of a completed checkpoint, as far as that goes."""

@@ -17,6 +17,7 @@ from epochgate.errors import UsageError
 from epochgate.runtime import Committables, OperatorContext, RetryLater, SinkStart, SinkWriter
 from epochgate.spark.counting_sink import CountingCommitter, CountingSink, read_committables
 from epochgate.spark.extras import library
+from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.values.fitting import is_of, is_text
 from epochgate.spark.values.relations import require_fitting
@@ -86,6 +87,7 @@ class PostgresSink(CountingSink):
     table: str
     rows_per_statement: int = ROWS_PER_STATEMENT
     open_connection: Connect | None = None
+    commit_in: CommitIn = "driver"
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
