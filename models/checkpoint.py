@@ -234,6 +234,10 @@ class Checkpoint(Machine):
     def is_over(self) -> bool:
         return self.state == NONE or self.state == COMPLETED or self.state == ABORTED
 
+    def is_pending(self) -> bool:
+        """Whether barriers are out whose snapshots are not all taken."""
+        return self.state == PENDING
+
     def is_storing(self) -> bool:
         return self.state == STORING
 
@@ -293,6 +297,11 @@ class Checkpoint(Machine):
         self.driver.save(self.number)
 
     def complete(self) -> None:
+        self.tell_completed()
+        self.system.committer.due(self.number)
+        self.forget_parts()
+
+    def tell_completed(self) -> None:
         self.completed = self.number
         self.failures = 0
         self.driver.completed(self.number)
@@ -302,11 +311,6 @@ class Checkpoint(Machine):
             if self.system.attempt[s].is_running():
                 self.tasks.complete(s, self.system.attempt[s].identity, self.number)
         self.system.lifecycle.checkpoint_completed(self.ends_due == 0)
-        self.hand_on()
-        self.forget_parts()
-
-    def hand_on(self) -> None:
-        self.system.committer.due(self.number)
 
     def fail(self, checkpoint: int, reason: Opaque) -> None:
         self.announce_abort(reason)

@@ -19,12 +19,11 @@ from typing import ClassVar
 from epochgate.fsm import STAY, Ignore, Opaque, Row, Trigger, machines
 from epochgate.fsm.fields import Bool
 from epochgate.models.attempt import RUNNING as RUNNING_ATTEMPT, Attempt, every_state_but
-from epochgate.models.checkpoint import PENDING, Checkpoint
+from epochgate.models.checkpoint import Checkpoint
 from epochgate.models.committable_collector import CommittableCollector
 from epochgate.models.committable_stage import StageBefore, StageBehind
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import (
-    CREATED,
     ENDED,
     ENDING,
     FINISHING,
@@ -92,9 +91,6 @@ class CommittingCheckpoint(Checkpoint):
 
     system: CommittingJob
 
-    def is_pending(self) -> bool:
-        return self.state == PENDING
-
     def unseal(self) -> None:
         for s in range(self.system.subtasks):
             self.system.subtask_committer[s].abort()
@@ -107,10 +103,12 @@ class CommittingCheckpoint(Checkpoint):
         self.system.behind.carry(self.number)
         self.system.committer.carry(self.number)
 
-    def hand_on(self) -> None:
+    def complete(self) -> None:
+        self.tell_completed()
         for s in range(self.system.subtasks):
             self.system.subtask_committer[s].complete()
         self.system.before.take(self.number)
+        self.forget_parts()
 
 
 class CommittingLifecycle(JobLifecycle):
@@ -144,8 +142,6 @@ class CommittingLifecycle(JobLifecycle):
             "finish_all",                          "the tasks have committed what the last checkpoint holds"),
         Ignore("commits_settled", (RUNNING, STOPPING),            "not may_leave",
                                                    "a task has something to commit, or the job goes on"),
-        Ignore("commits_settled", (CREATED, RESTARTING, *ENDING, *ENDED), None,
-                                                   "the job restarts or ends already"),
     )
     # fmt: on
 
@@ -208,9 +204,9 @@ class CommittingJob(Job):
     operators_before: int
     operators_behind: int
 
-    lifecycle: JobLifecycle = machines(CommittingLifecycle)
-    attempt: list[Attempt] = machines(CommittingAttempt)
-    checkpoint: Checkpoint = machines(CommittingCheckpoint)
+    lifecycle: CommittingLifecycle = machines(CommittingLifecycle)
+    attempt: list[CommittingAttempt] = machines(CommittingAttempt)  # type: ignore[assignment]  # of the same kind
+    checkpoint: CommittingCheckpoint = machines(CommittingCheckpoint)
     before: StageBefore = machines(StageBefore)
     subtask_committer: list[SubtaskCommitter] = machines(SubtaskCommitter)
     collector: CommittableCollector = machines(CommittableCollector)

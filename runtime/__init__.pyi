@@ -1,9 +1,9 @@
 """The names of `epochgate.runtime`, and where they are defined."""
 
 from epochgate.runtime.api.commit_topology import (
-    CommitTopology as CommitTopology,
     CommittableBatch as CommittableBatch,
     CommittableOperator as CommittableOperator,
+    CommitTopology as CommitTopology,
     TopologyRefused as TopologyRefused,
 )
 from epochgate.runtime.api.committer import (

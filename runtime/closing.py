@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-__all__ = ["close_all"]
+__all__ = ["Closeable", "close_all"]
 
 
 class Closeable(Protocol):

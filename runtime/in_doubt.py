@@ -40,9 +40,10 @@ from epochgate.runtime.store.checkpoint import (
     debts_of,
     flat_of,
     in_doubt,
-    ledger_of,
     missing_of,
+    unsettled_of,
 )
+from epochgate.runtime.store.places import PLACES, STATES
 
 
 class NothingInDoubt(UsageError):
@@ -73,6 +74,17 @@ class NotInDoubt(UsageError):
         return f"checkpoint {number} is not in doubt; in doubt are {', '.join(map(str, known))}"
 
 
+class CommitsInSteps(UsageError):
+    """What is in doubt goes through steps that only the job has: the place of the checkpoints."""
+
+    def __str__(self) -> str:
+        return (
+            f"the job of {self.args[0]} commits in its tasks, or through operators between its "
+            "commits, which this command does not run. Start the job, which commits what is in "
+            "doubt; or give it up with `epochgate commits give-up`"
+        )
+
+
 class CommitsFailed(EpochgateError):
     """What is in doubt could not be committed: reason."""
 
@@ -96,6 +108,9 @@ def give_up(
     ledger.give_up(chosen, following)
     gone = [*given_up_in(restored), *([n, flat_of(held[n]), now_s] for n in ledger.gone)]
     properties = {**restored.properties, GIVEN_UP: gone}
+    if PLACES in properties:
+        places = restored.properties[PLACES]
+        properties[PLACES] = {n: place for n, place in places.items() if n in ledger.carried}
     store.save(_successor(store, restored, following, ledger.carried, properties, now_s))
     return {number: held[number] for number in ledger.gone}
 
@@ -112,7 +127,7 @@ def give_up_missing(store: CheckpointStore, after: int, now_s: float) -> int:
         raise NothingAfter(store.path, newest, after)
     missing = [*missing_of(restored), [after, newest, now_s]]
     properties = {**restored.properties, MISSING: missing}
-    following, ledger = _next_id(store, restored), ledger_of(restored)
+    following, ledger = _next_id(store, restored), unsettled_of(restored)
     store.save(_successor(store, restored, following, ledger, properties, now_s))
     return newest
 
@@ -126,20 +141,20 @@ class _Ledger:
         self.carried: dict[int, Committables] = {}
         """What the checkpoint that comes next has of earlier ones."""
         self.gone: list[int] = []
-        self._held = ledger_of(restored)
+        self._held = unsettled_of(restored)
 
     def give_up(self, numbers: Collection[int], following: int) -> None:
         """Let these checkpoints leave the ledger, and the rest travel with the following one."""
         job = Handles(Job)
         job.bind("committer", "sink", self)
         for checkpoint in self._held:
-            job.committer.adopt(checkpoint)
+            job.committer.adopt(checkpoint, 0)
         for checkpoint in numbers:
             job.committer.forgo(checkpoint)
         job.committer.carry(following)
         job.settle()
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self.carried[earlier] = self._held[earlier]
 
     def forgone(self, checkpoint: int) -> None:
@@ -170,9 +185,12 @@ def commit_in_doubt(
 ) -> dict[int, Committables]:
     """Commit what is in doubt, as a start of the job would; returns it. Closes the store.
 
-    Raises NothingInDoubt, CommitsFailed, what `create_committer` and the store raise.
+    Raises NothingInDoubt, CommitsInSteps, CommitsFailed, what `create_committer` and the store
+    raise.
     """
     restored = _restored(store)
+    if STATES in restored.properties:
+        raise CommitsInSteps(store.path)
     held = in_doubt(restored)
     run_id = uuid.uuid4().hex
     committer = create_committer(replace(sink_start(store, restored, run_id), may_withdraw=False))

@@ -1,6 +1,6 @@
-"""The topology of a sink: the steps that committables take from the writers to the global committer.
+"""The topology of a sink: the steps of its committables from the writers to the global committer.
 
-Decides which orders of steps there are; what may not stand together is refused before a job begins::
+Decides which orders of steps there are; any other is refused before a job begins::
 
     writers | pre-commit: on the driver, then in the tasks | committers in the tasks
             | post-commit: in the tasks, then on the driver | global committer
@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.committer import CombiningCommitter, Committables, Committer
@@ -94,7 +94,8 @@ class CommitTopology:
 
         Raises TopologyRefused.
         """
-        pre, post = list(sink.pre_commit_topology()), list(sink.post_commit_topology())
+        pre: list[Any] = list(sink.pre_commit_topology())
+        post: list[Any] = list(sink.post_commit_topology())
         for one in (*pre, *post):
             if not isinstance(one, CommittableOperator) or one.parallelism not in (None, 1):
                 raise TopologyRefused(

@@ -39,7 +39,9 @@ class UpdateAndRetryLater(RetryLater):
     stored with later checkpoints in their place.
     """
 
-    def __init__(self, rest: Committables, reason: str = "a part of it could not be committed") -> None:
+    def __init__(
+        self, rest: Committables, reason: str = "a part of it could not be committed"
+    ) -> None:
         super().__init__(reason)
         self.rest = rest
 

@@ -17,11 +17,18 @@ from epochgate.runtime.api.commit_topology import (
     CommittableOperator,
     operators_in_task,
 )
-from epochgate.runtime.api.committer import FailedForKnownReason, RetryLater
+from epochgate.runtime.api.committer import Committables, FailedForKnownReason, RetryLater
 from epochgate.runtime.api.operator import FatalTaskError, OperatorContext
 from epochgate.runtime.api.sink import Sink
-from epochgate.runtime.api.task_committer import CommitRequest, CommittableSummary, TaskCommitter
-from epochgate.runtime.closing import close_all
+from epochgate.runtime.api.task_committer import (
+    BEFORE,
+    FAILED,
+    LATER,
+    CommitRequest,
+    CommittableSummary,
+    TaskCommitter,
+)
+from epochgate.runtime.closing import Closeable, close_all
 
 SAID_MAX: Final = 3
 """Failed committables whose reasons are told, of each call."""
@@ -77,9 +84,7 @@ class TasksStep:
     """The tasks' step of one sink in one attempt."""
 
     def __init__(self, sink: Sink, context: OperatorContext) -> None:
-        self._committer: TaskCommitter | None = (
-            sink.create_task_committer(context) if sink.has_task_committer else None
-        )
+        self._committer = sink.create_task_committer(context) if sink.has_task_committer else None
         self._first, self._then = operators_in_task(sink)
 
     @property
@@ -133,42 +138,47 @@ class TasksStep:
         ]
         if not asked:
             return
+        requests = [request for _, request in asked]
         try:
-            committer.commit([request for _, request in asked])
+            committer.commit(requests)
         except (RetryLater, FailedForKnownReason) as error:
-            for _, request in asked:
+            for request in requests:
                 if not request.signal and isinstance(error, RetryLater):
                     request.retry_later(str(error))
                 elif not request.signal:
                     request.failed(str(error))
         for share in outcome.shares:
             share.rest = []
-        failed = 0
         for share, request in asked:
-            if request.signal == "later":
-                share.rest.append(request.committable)
-                outcome.reason = request.reason
-            elif request.signal == "failed":
-                share.failed += 1
-                failed += 1
-                if failed <= SAID_MAX:
-                    outcome.warnings.append(
-                        f"checkpoint {checkpoint_id} goes on without committable "
-                        f"{str(request.committable)[:200]!r} of subtask {share.subtask}, whose "
-                        f"rows are lost: {request.reason}"
-                    )
-            else:
-                share.done.append(request.committable)
-                outcome.before += request.signal == "before"
-        if failed > SAID_MAX:
-            outcome.warnings.append(
-                f"checkpoint {checkpoint_id} goes on without {failed - SAID_MAX} more committables"
-            )
+            _read_signal(share, request, outcome)
 
     def close(self) -> None:
         """Release all resources; the first error is raised after all were closed."""
-        held = [*self._first, *([self._committer] if self._committer else []), *self._then]
+        held: list[Closeable] = [*self._first, *self._then]
+        if self._committer is not None:
+            held.append(self._committer)
         close_all(held)
+
+
+def _read_signal(share: Share, request: CommitRequest, outcome: StepOutcome) -> None:
+    if request.signal == LATER:
+        share.rest.append(request.committable)
+        outcome.reason = request.reason
+    elif request.signal == FAILED:
+        share.failed += 1
+        if len(outcome.warnings) < SAID_MAX:
+            outcome.warnings.append(
+                f"checkpoint {request.checkpoint_id} goes on without committable "
+                f"{str(request.committable)[:200]!r} of subtask {share.subtask}, whose rows are "
+                f"lost: {request.reason}"
+            )
+        elif len(outcome.warnings) == SAID_MAX:
+            outcome.warnings.append(
+                f"checkpoint {request.checkpoint_id} goes on without further committables"
+            )
+    else:
+        share.done.append(request.committable)
+        outcome.before += request.signal == BEFORE
 
 
 def _processed(
@@ -193,27 +203,29 @@ def _processed(
     return [(share, values.get(share.subtask, [])) for share in shares]
 
 
-def processed(operator: CommittableOperator, batch: CommittableBatch) -> dict[int, list[Any]]:
+def processed(operator: CommittableOperator, batch: CommittableBatch) -> Committables:
     """What one operator makes of a batch. Raises FatalTaskError unless that is a dict of lists of
     plain values, and what the operator raises.
     """
-    values: Any = operator.process(batch)
+    return by_subtask(f"process of {_named(operator)}", operator.process(batch))
+
+
+def by_subtask(what: str, values: Any) -> Committables:
+    """Committables that user code has returned. Raises FatalTaskError, which names `what`, unless
+    they are a dict of lists of plain values.
+    """
     is_by_subtask = isinstance(values, dict) and all(
         type(subtask) is int and isinstance(held, list) for subtask, held in values.items()
     )
     if not is_by_subtask:
         raise FatalTaskError(
-            f"process of {_named(operator)} returned {values!r:.200}, and must return a dict of "
-            "subtasks and lists of plain values"
+            f"{what} is {values!r:.200}, and must be a dict of subtasks and lists of plain values"
             + ("; is a `return` missing?" if values is None else "")
         )
     try:
         msgpack.packb(values)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise FatalTaskError(
-            f"process of {_named(operator)} returned committables that are not plain values: "
-            f"{error}"
-        ) from error
+        raise FatalTaskError(f"{what} has values that are not plain: {error}") from error
     return dict(values)
 
 

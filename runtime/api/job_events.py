@@ -188,7 +188,9 @@ class Committed(JobEvent):
 
 @dataclass(frozen=True)
 class CommitFailed(JobEvent):
-    """A commit has failed. is_tried_again: whether it will be retried; otherwise the job fails."""
+    """A commit has failed. is_tried_again: whether it will be retried. is_left_out: whether the job
+    goes on without the checkpoint that failed. Otherwise the job fails.
+    """
 
     topic: ClassVar[str] = "commits"
 
@@ -197,6 +199,7 @@ class CommitFailed(JobEvent):
     tries: int
     is_tried_again: bool
     reason: str
+    is_left_out: bool = False
 
     @property
     def level(self) -> int:
@@ -205,6 +208,8 @@ class CommitFailed(JobEvent):
 
     def __str__(self) -> str:
         then = "is tried again" if self.is_tried_again else "fails the job"
+        if self.is_left_out:
+            then = "is left out"
         return (
             f"the commit of {_named(self.checkpoint_ids)} {then} after try {self.tries + 1}: "
             f"{one_line(self.reason)}"

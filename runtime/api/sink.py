@@ -228,13 +228,13 @@ class Sink(ABC):
         it is closed. It is also closed if the job does not start; closing it twice must be safe.
         """
 
-    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter | None:
         """Create the committer of one attempt, in its task; called after `create_writer`.
 
         Override it to commit in the tasks, in parallel: what they have committed goes on to the
-        committer of `create_committer`. Raises NotImplementedError unless it is overridden.
+        committer of `create_committer`. None: the task commits nothing, and passes it on.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no committer in the tasks")
+        return None
 
     @property
     def has_task_committer(self) -> bool:

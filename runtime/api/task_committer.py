@@ -12,7 +12,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+BEFORE: Final = "before"
+LATER: Final = "later"
+FAILED: Final = "failed"
+"""The signals of a commit request."""
 
 
 class CommittableSummary(NamedTuple):
@@ -45,26 +50,26 @@ class CommitRequest:
 
     def already_committed(self) -> None:
         """Signal that an earlier commit had taken effect."""
-        self._give("before", "")
+        self._give(BEFORE, "")
 
     def retry_later(self, reason: str = "it could not be committed now") -> None:
         """Signal that the commit is to be tried again, after the job's delay and as often as its
         `commit_retries_max` allows.
         """
-        self._give("later", reason)
+        self._give(LATER, reason)
 
     def update_and_retry_later(
         self, committable: Any, reason: str = "a part of it could not be committed"
     ) -> None:
         """Signal that the rest, `committable`, is to be tried again in its place."""
-        self._give("later", reason)
+        self._give(LATER, reason)
         self.committable = committable
 
     def failed(self, reason: str) -> None:
         """Signal that the committable fails for a known reason: the job goes on without it, and
         warns of that. Its rows are lost for good.
         """
-        self._give("failed", reason)
+        self._give(FAILED, reason)
 
     def _give(self, signal: str, reason: str) -> None:
         self.signal, self.reason = signal, reason

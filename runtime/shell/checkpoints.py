@@ -30,8 +30,8 @@ from epochgate.runtime.store import (
     CompletedCheckpoint,
     StoredInfo,
 )
-from epochgate.runtime.store.places import PLACES, STATES, Place
 from epochgate.runtime.store.checkpoint import COMMITTED, DEBTS, GIVEN_UP, MISSING, flat_of
+from epochgate.runtime.store.places import PLACES, STATES, Place
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -127,6 +127,9 @@ class Checkpoints:
         self._requests: list[Future[int]] = []
         self._served: dict[int, list[Future[int]]] = {}
         self._figures: Figures | None = None
+        self.told_completed: list[Callable[[], None]] = []
+        self.told_aborted: list[Callable[[], None]] = []
+        """Called when the checkpoint under way is completed, and when it never will be."""
         self.stage_states: dict[str, list[bytes]] = {}
         """Of the operators with parallelism 1 between the commits, by their side."""
         master.job.bind("checkpoint", "driver", self)
@@ -248,7 +251,7 @@ class Checkpoints:
             parts.properties[COMMITTED] = dict(committed)
         if parts.places:
             parts.properties[PLACES] = {n: place.flat() for n, place in parts.places.items()}
-        if self.stage_states:
+        if not configuration.topology.is_direct:
             parts.properties[STATES] = dict(self.stage_states)
         whole = CompletedCheckpoint(
             checkpoint_id=checkpoint,
@@ -326,7 +329,8 @@ class Checkpoints:
         self.latest, self._saving = self._saving, None
         now_s = self._end(parts, "completed")
         self._master.commits.hold(checkpoint, parts.committables)
-        self._master.committing.completed()
+        for tell in self.told_completed:
+            tell()
         self._master.restarts.note_healthy(now_s)
         for future in self._served.pop(checkpoint, ()):
             resolve(future, checkpoint)
@@ -339,7 +343,8 @@ class Checkpoints:
         self._fail(checkpoint, "unknown", reason, CheckpointOutcomeUnknown(reason))
 
     def _fail(self, checkpoint: int, outcome: Outcome, reason: str, error: EpochgateError) -> None:
-        self._master.committing.aborted()
+        for tell in self.told_aborted:
+            tell()
         self._end(self.part(checkpoint), outcome, reason)
         for future in self._served.pop(checkpoint, ()):
             reject(future, error)

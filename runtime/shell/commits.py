@@ -19,6 +19,7 @@ from epochgate.runtime.api.committer import (
     RetryLater,
     UpdateAndRetryLater,
 )
+from epochgate.runtime.api.committing import by_subtask
 from epochgate.runtime.api.job_events import CommitFailed, Committed, JobEvent
 from epochgate.runtime.api.raised import in_words, let_pass
 from epochgate.runtime.api.reports import shortened
@@ -157,8 +158,9 @@ class Commits:
 
     def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self._master.checkpoints.keep_uncommitted(checkpoint, earlier, self._held[earlier])
-        if tries:
-            self._master.checkpoints.place(checkpoint, earlier, GLOBAL).tries[-1] = tries
+        if tries or not self._master.configuration.topology.is_direct:
+            place = self._master.checkpoints.place(checkpoint, earlier, GLOBAL)
+            place.tries = {-1: tries} if tries else {}
 
     def cover(self, checkpoint: int) -> None:
         self._covered.append((checkpoint, self._held[checkpoint]))
@@ -199,7 +201,13 @@ class Commits:
         batch, before = attempt.batch, []
         for checkpoint, committables in batch:
             attempt.tried.append(checkpoint)
-            if self.committer.commit(checkpoint, committables) is False:
+            try:
+                done = self.committer.commit(checkpoint, committables)
+            except UpdateAndRetryLater as error:
+                what = f"the rest of checkpoint {checkpoint} in UpdateAndRetryLater"
+                error.rest = by_subtask(what, error.rest)
+                raise
+            if done is False:
                 before.append(checkpoint)
         newest = newest_by_label(batch)
         try:
@@ -224,17 +232,27 @@ class Commits:
                 )
             getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
             return
+        self._failed(attempt, error)
+
+    def _failed(self, attempt: CommitAttempt, error: BaseException) -> None:
+        machine, numbers, said = self._master.job.committer, attempt.numbers, in_words(error)
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
-        is_tried_again, said = bool(failure.warning), in_words(error)
-        self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(said))
+        is_tried_again = bool(failure.warning)
+        is_left_out = isinstance(error, FailedForKnownReason)
+        self._tell(
+            attempt,
+            CommitFailed,
+            is_tried_again=is_tried_again,
+            reason=shortened(said),
+            is_left_out=is_left_out,
+        )
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
         if isinstance(error, UpdateAndRetryLater):
             self._held[attempt.tried[-1]] = error.rest
-        if isinstance(error, FailedForKnownReason):
+        if is_left_out:
             failed = attempt.tried[-1]
-            before = [one for one in attempt.batch if one[0] < failed]
-            self.committed |= newest_by_label(before)
+            self.committed |= newest_by_label(one for one in attempt.batch if one[0] < failed)
             self._master.warn(f"commit of checkpoint {failed} {failure.cause}: {said}")
             machine.left_out(attempt.checkpoint, attempt.tries, failed)
             return

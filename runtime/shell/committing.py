@@ -7,9 +7,11 @@ the queue's thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from epochgate.errors import UsageError
+from epochgate.fsm import Handles
+from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.shell.stages import Stage
 from epochgate.runtime.shell.task_commits import TaskCommits
 from epochgate.runtime.store import CompletedCheckpoint
@@ -36,6 +38,9 @@ class StepMissing(UsageError):
 class DirectCommits:
     """A job whose committables go straight to the global committer."""
 
+    UNPLACED: ClassVar[str] = GLOBAL
+    """Where a checkpoint of the ledger is that the restored one says nothing of."""
+
     def __init__(self, master: JobMaster) -> None:
         self._master = master
 
@@ -43,7 +48,7 @@ class DirectCommits:
         """Enqueue the restored ledger. Raises StepMissing."""
         places = places_of(restored)
         for earlier in sorted(restored.uncommitted):
-            place = places.get(earlier, Place(GLOBAL))
+            place = places.get(earlier, Place(self.UNPLACED))
             self._adopt(restored.checkpoint_id, earlier, place)
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
@@ -52,26 +57,27 @@ class DirectCommits:
         tries = min(place.tries.get(-1, 0), self._master.configuration.commit_retries_max)
         self._master.queue.post(self._master.job.committer.adopt, earlier, tries)
 
-    def completed(self) -> None:
-        """The checkpoint under way is durable."""
-
-    def aborted(self) -> None:
-        """The checkpoint under way never will be durable."""
-
 
 class SteppedCommits(DirectCommits):
     """A job whose committables take further steps."""
 
+    UNPLACED = BEFORE
+
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         super().__init__(master)
-        self._job: Any = master.job
+        self._job = cast(Handles[CommittingJob], master.job)
         self.tasks = TaskCommits(master, restored)
-        self.completed, self.aborted = self.tasks.completed, self.tasks.aborted
+        master.checkpoints.told_completed.append(self.tasks.completed)
+        master.checkpoints.told_aborted.append(self.tasks.aborted)
         self.before = Stage(master, self.tasks, BEFORE, restored)
         self.behind = Stage(master, self.tasks, BEHIND, restored)
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
-        post, job, topology = self._master.queue.post, self._job, self._master.configuration.topology
+        post, job, topology = (
+            self._master.queue.post,
+            self._job,
+            self._master.configuration.topology,
+        )
         if place.at == BEFORE:
             post(job.before.take, earlier)
         elif place.at == BEHIND:

@@ -2,16 +2,18 @@
 the queue, and keeps their state.
 
 Handler of the ports of `StageBefore` and `StageBehind`. It decides nothing: the machines say which
-checkpoint is processed, when again, and what travels with a checkpoint. The last operator behind the
-tasks is the combining of the global committer, if that combines.
+checkpoint is processed, when again, and what travels with a checkpoint. The last operator behind
+the tasks is the combining of the global committer, if that combines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from epochgate.errors import UsageError
+from epochgate.fsm import Handles
+from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.api.commit_topology import CommittableBatch, CommittableOperator
 from epochgate.runtime.api.committer import CombiningCommitter, Committables, RetryLater
 from epochgate.runtime.api.committing import processed
@@ -61,9 +63,10 @@ class Stage:
         restored: CompletedCheckpoint | None,
     ) -> None:
         self._master, self._tasks, self._side = master, tasks, side
-        self._machine: Any = master.job.before if side == BEFORE else master.job.behind
-        self._make: Callable[[], list[CommittableOperator]] = (
-            lambda: master.configuration.topology.on_driver(is_before=side == BEFORE)
+        job = cast(Handles[CommittingJob], master.job)
+        self._machine = job.before if side == BEFORE else job.behind
+        self._make: Callable[[], list[CommittableOperator]] = lambda: (
+            master.configuration.topology.on_driver(is_before=side == BEFORE)
         )
         self._operators: list[CommittableOperator] | None = None
         self._states = states_of(restored, side)

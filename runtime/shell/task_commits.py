@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from epochgate.fsm import Handles
+from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.api.committing import Share, StepOutcome
 from epochgate.runtime.api.task_committer import CommittableSummary
 from epochgate.runtime.shell.blocking_work import Wait
@@ -44,6 +46,7 @@ class TaskCommits:
 
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
+        self._machines = cast(Handles[CommittingJob], master.job).subtask_committer
         self._parallelism = master.configuration.parallelism
         self._in_tasks: dict[int, InTasks] = {}
         self._summaries: dict[int, dict[int, CommittableSummary]] = {}
@@ -108,7 +111,7 @@ class TaskCommits:
     def _expired(
         self, subtask: int, checkpoint: int, tries: int, identity: int, reason: str
     ) -> None:
-        machine = self._master.job.subtask_committer[subtask]
+        machine = self._machines[subtask]
         machine.expire(checkpoint, tries, identity, reason)
 
     def _wait_over(self, subtask: int) -> None:
@@ -117,7 +120,7 @@ class TaskCommits:
 
     def pause(self, subtask: int, checkpoint: int, tries: int) -> None:
         pause_s = self._master.configuration.commit_pause_s(max(tries, 1))
-        over = self._master.job.subtask_committer[subtask].pause_over
+        over = self._machines[subtask].pause_over
         self._master.queue.post_later(pause_s, over, checkpoint, tries)
 
     def keep(self, subtask: int, checkpoint: int, earlier: int, tries: int) -> None:

@@ -118,14 +118,6 @@ def forms_of(coordinators: int) -> dict[str, Form]:
         "acknowledge": Form(
             "acknowledge", (CHECKPOINT, is_final, STATES, COMMITTABLES), _acknowledged
         ),
-        "committed": Form(
-            "commit_done", (CHECKPOINT, TRIES, COMMITTABLES, COUNT, WARNINGS), _committed
-        ),
-        "commit_later": Form(
-            "commit_later",
-            (CHECKPOINT, TRIES, COMMITTABLES, COUNT, WARNINGS, REASON),
-            _committed_later,
-        ),
         "decline": Form("decline", (CHECKPOINT, REASON), _declined),
         "ended": Form("end_of_input"),
         "failed": Form("fail", (REASON, is_fatal), _failed),
@@ -133,6 +125,15 @@ def forms_of(coordinators: int) -> dict[str, Form]:
         "metrics": Form("metrics", (COUNTERS,)),
         # Taken from whom figures are taken.
         "warning": Form("metrics", (REASON,), _warned),
+    }
+
+
+def forms_of_commits() -> dict[str, Form]:
+    """Every message that a process may send besides, in a job that commits in its tasks."""
+    said = (CHECKPOINT, TRIES, COMMITTABLES, COUNT, WARNINGS)
+    return {
+        "committed": Form("commit_done", said, _committed),
+        "commit_later": Form("commit_later", (*said, REASON), _committed_later),
     }
 
 
@@ -238,10 +239,12 @@ class MessageMalformed(Exception):
 
 
 class MessageReader:
-    """Turns messages into triggers of the attempt, in a job with this many coordinators."""
+    """Turns messages into triggers of the attempt, in a job with this many coordinators, whose
+    tasks commit or do not.
+    """
 
-    def __init__(self, coordinators: int) -> None:
-        self._forms = forms_of(coordinators)
+    def __init__(self, coordinators: int, *, has_commits: bool = False) -> None:
+        self._forms = forms_of(coordinators) | (forms_of_commits() if has_commits else {})
         self._readings = {
             tag: (1 + len(form.arguments), _check_of(form), form.trigger, form.becomes)
             for tag, form in self._forms.items()

@@ -40,7 +40,10 @@ class Tasks:
         self._start_timeout_s = master.configuration.attempt_start_timeout_s
         self._start_reason = f"it did not run within {self._start_timeout_s:g} s of its start"
         self._transport = master.places
-        self._read = MessageReader(len(master.configuration.providers)).read
+        self._read = MessageReader(
+            len(master.configuration.providers),
+            has_commits=not master.configuration.topology.is_direct,
+        ).read
         self._on_wire = master.coordinators.on_wire
         self._waiting, self._release = master.coordinators.waiting, master.coordinators.release
         master.job.bind("attempt", "task", self)

@@ -36,6 +36,12 @@ files are copied there, and may not name these.
 """
 
 
+PLACES = "epochgate.committing"
+"""The property of a job whose commits take several steps: earlier checkpoint id -> where that is on
+its way to the global committer, as `places` says.
+"""
+
+
 COMMITTED = "epochgate.committed"
 """The property that keeps what is known as committed: label of the sink, "" without one -> the
 newest checkpoint with committables of this sink.
@@ -124,7 +130,20 @@ def in_doubt(checkpoint: CompletedCheckpoint) -> dict[int, dict[int, list[Any]]]
 
 
 def ledger_of(checkpoint: CompletedCheckpoint) -> dict[int, dict[int, list[Any]]]:
-    """The same with checkpoints that have no committables."""
+    """The same with checkpoints that have no committables. What the tasks have committed is in
+    doubt until the global committer has committed it too.
+    """
+    ledger = unsettled_of(checkpoint)
+    for number, place in checkpoint.properties.get(PLACES, {}).items():
+        for share in place.get("shares", ()):
+            subtask, done = share[0], share[3] if share[5] is None else share[5]
+            if done:
+                ledger[number][subtask] = ledger[number].get(subtask, []) + done
+    return ledger
+
+
+def unsettled_of(checkpoint: CompletedCheckpoint) -> dict[int, dict[int, list[Any]]]:
+    """The committables themselves that a start hands on, by checkpoint, oldest first."""
     held = {earlier: dict(flat) for earlier, flat in sorted(checkpoint.uncommitted.items())}
     held[checkpoint.checkpoint_id] = checkpoint.committables
     return held

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochgate.runtime.api.committing import Share
-from epochgate.runtime.store.checkpoint import CompletedCheckpoint
+from epochgate.runtime.store.checkpoint import PLACES, CompletedCheckpoint
 
-PLACES: Final = "epochgate.committing"
-"""The property: earlier checkpoint id -> its place."""
+__all__ = ["PLACES", "Place", "places_of", "states_of"]
+
 STATES: Final = "epochgate.committing.states"
-"""The property that holds the states of the operators with parallelism 1: "before" and "behind" ->
-list of bytes.
+"""The property of a job whose commits take several steps: the states of the operators with
+parallelism 1: "before" and "behind" -> list of bytes.
 """
 BEFORE, TASKS, BEHIND, GLOBAL = "before", "tasks", "behind", "global"
 """In front of the operators on the driver, in the tasks, in front of the operators behind them, and

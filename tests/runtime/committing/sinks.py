@@ -138,7 +138,7 @@ class TargetSink(Sink):
     def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
         return TargetWriter()
 
-    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter | None:
         return TargetTaskCommitter(self.target, context.subtask)
 
     def create_committer(self, start: SinkStart) -> Committer:

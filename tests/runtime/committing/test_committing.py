@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from epochgate.pipeline import FunctionSource, Pipeline
 from epochgate.runtime import (
-    CommitImpossible,
-    FailedForKnownReason,
-    JobConfiguration,
     RetryLater,
 )
-from epochgate.runtime.api.configuration import JobMisconfigured
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.committing.sinks import DirectSink, Target, TargetSink
 
@@ -38,7 +34,7 @@ def job_of(sink: TargetSink, parallelism: Any = 2, **settings: Any) -> Simulated
 
 
 def committed_globally(target: Target) -> list[str]:
-    found = []
+    found: list[str] = []
     for _, committables in sorted(target.globally.items()):
         for rows in committables.values():
             for one in rows:
@@ -46,7 +42,7 @@ def committed_globally(target: Target) -> list[str]:
     return found
 
 
-SINKS = {
+SINKS: dict[str, Callable[[Target], TargetSink]] = {
     "in the tasks": TargetSink,
     "combined": lambda target: TargetSink(target, combines=True),
     "with operators": lambda target: TargetSink(target, combines=True, operators=True),
@@ -65,6 +61,30 @@ def test_each_committable_takes_effect_once_in_the_tasks_and_then_globally(kind:
         assert {s for _, s, _ in target.calls} == {0, 1}
 
 
+def move(job: SimulatedJob, chance: random.Random) -> None:
+    """One elementary step of the job."""
+    does = chance.random()
+    steps = [step for step in job.steps() if job.can(step)]
+    if does < 0.4 and steps:
+        job.step(chance.choice(steps))
+    elif does < 0.8:
+        job.drain(1)
+    elif does < 0.95:
+        job.run_blocking()
+    else:
+        job.advance()
+
+
+def strike(job: SimulatedJob, at: float) -> None:
+    """Nothing as a rule."""
+    if at < 0.02:
+        job.transport.kill(int(at * 100))
+    elif at < 0.03:
+        job.crash_driver()
+    elif at < 0.1:
+        job.master.request_checkpoint()
+
+
 @pytest.mark.parametrize("kind", SINKS)
 @pytest.mark.parametrize("seed", range(50))
 def test_whatever_dies_whenever_nothing_is_lost_or_doubled(kind: str, seed: int) -> None:
@@ -81,23 +101,8 @@ def test_whatever_dies_whenever_nothing_is_lost_or_doubled(kind: str, seed: int)
     for _ in range(chance.randrange(200, 900)):
         if job.is_over:
             break
-        does = chance.random()
-        steps = [step for step in job.steps() if job.can(step)]
-        if does < 0.4 and steps:
-            job.step(chance.choice(steps))
-        elif does < 0.8:
-            job.drain(1)
-        elif does < 0.95:
-            job.run_blocking()
-        else:
-            job.advance()
-        struck = chance.random()
-        if struck < 0.02:
-            job.transport.kill(chance.randrange(2))
-        elif struck < 0.03:
-            job.crash_driver()
-        elif struck < 0.1:
-            job.master.request_checkpoint()
+        move(job, chance)
+        strike(job, chance.random())
     job.finish()
     assert sorted(committed_globally(target)) == ROWS
     if "direct" not in kind:
