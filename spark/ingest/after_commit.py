@@ -16,7 +16,7 @@ from epochgate.runtime.api.sinks_of_one_job import label_of
 from epochgate.spark.ingest.rejects import REJECTS, ROWS
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.gathered import GatheredPart
-from epochgate.spark.postgres_sink.part import Part
+from epochgate.spark.postgres_sink.part import Moved, Part
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def readable(value: Any) -> Readable | None:
     >>> readable({"of": "another sink"})
     """
     label, own = label_of(value, ROWS)
-    for read in (_of_file, _of_gathered, _of_rows):
+    for read in (_of_file, _of_gathered, _of_rows, _of_moved):
         with contextlib.suppress(TypeError, ValueError, KeyError):
             return Readable(label, *read(own))
     return None
@@ -76,6 +76,10 @@ def _of_gathered(value: Any) -> Told:
 def _of_rows(value: Any) -> Told:
     part = Part.from_list(value)
     return part.rows, (), f"staged rows {part.name}"
+
+
+def _of_moved(value: Any) -> Told:
+    return Moved.from_plain(value).rows, (), "rows that a task has moved"
 
 
 def telling(after_commit: Callable[[IngestCommit], None], target: str) -> Callable[..., None]:

@@ -79,8 +79,9 @@ class GatheredPart:
     @classmethod
     def from_plain(cls, value: Any) -> GatheredPart:
         """Inverse of `to_plain`; KeyError, TypeError or ValueError for anything else."""
-        *told, samples, text = value[_KEY]
-        return cls(*told, tuple(map(Committable.from_list, samples)), text)
+        subtask, run, files, rows, size_bytes, directories, samples, text = value[_KEY]
+        of_each_schema = tuple(map(Committable.from_list, samples))
+        return cls(subtask, run, files, rows, size_bytes, directories, of_each_schema, text)
 
     def committables(self) -> list[Committable]:
         """All of them."""

@@ -12,6 +12,7 @@ Runs on the task's only thread.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 
@@ -64,7 +65,9 @@ class DirectoryTaskCommitter(TaskCommitter):
             if not moved(self._files, staged, gathered, file, checkpoint, directories):
                 request.already_committed()
         for directory in sorted(directories):
-            self._files.fsync_directory(directory)
+            # The driver shows it once another attempt has committed the same, and synced it.
+            with contextlib.suppress(FileNotFoundError):
+                self._files.fsync_directory(directory)
 
 
 class ObjectTaskCommitter(TaskCommitter):
