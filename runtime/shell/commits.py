@@ -83,7 +83,8 @@ class Done(NamedTuple):
 @dataclass
 class CommitAttempt:
     """One try of a commit; tried: the checkpoints of which the committer was asked to commit them,
-    the last one last; left_out: those that failed for a known reason, which is told; began_s: the time of the event with which it began.
+    the last one last; left_out: those that failed for a known reason, and the reason; began_s: the
+    time of the event with which it began.
     """
 
     checkpoint: int
@@ -95,13 +96,18 @@ class CommitAttempt:
 
     @property
     def numbers(self) -> list[int]:
-        """The checkpoints that it covers."""
-        return [number for number, _ in self.batch]
+        """The checkpoints that it covers and has not left out."""
+        return [number for number, _ in self.batch if number not in self.left_out]
 
     @property
     def committables(self) -> int:
         """How many values there are to commit."""
-        return sum(len(values) for _, held in self.batch for values in held.values())
+        return sum(
+            len(values)
+            for number, held in self.batch
+            if number not in self.left_out
+            for values in held.values()
+        )
 
 
 class Commits:
@@ -215,12 +221,12 @@ class Commits:
             return Done({}, before, newest)
 
     def _done(self, attempt: CommitAttempt, done: Done | None, error: BaseException | None) -> None:
-        machine, numbers = self._master.job.committer, attempt.numbers
         self._leave_out(attempt)
+        machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
             figures, before, newest = done or Done({}, [], {})
             self.committed |= newest
-            if self._master.observers.are_there:
+            if self._master.observers.are_there and numbers:
                 self._tell(
                     attempt,
                     Committed,
@@ -238,8 +244,9 @@ class Commits:
             self._tell(
                 attempt,
                 CommitFailed,
+                checkpoint_ids=(checkpoint,),
                 is_tried_again=False,
-                reason=shortened(f"checkpoint {checkpoint}: {said}"),
+                reason=shortened(said),
                 is_left_out=True,
             )
             self._master.warn(
@@ -266,13 +273,12 @@ class Commits:
         return give_up_command(self._master.store.path, str(attempt.tried[-1]))
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:
-        self._master.observers.tell(
-            kind,
-            checkpoint_ids=tuple(attempt.numbers),
-            duration_s=self._master.queue.now_s - attempt.began_s,
-            tries=attempt.tries,
-            **values,
-        )
+        told = {
+            "checkpoint_ids": tuple(attempt.numbers),
+            "duration_s": self._master.queue.now_s - attempt.began_s,
+            "tries": attempt.tries,
+        }
+        self._master.observers.tell(kind, **(told | values))
 
     def close(self) -> None:
         """Close the committer after what it has under way; what it raises ends nothing else."""
