@@ -66,11 +66,13 @@ class SteppedCommits(DirectCommits):
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         super().__init__(master)
         self._job = cast(Handles[CommittingJob], master.job)
-        self.tasks = TaskCommits(master, restored)
-        master.checkpoints.told_completed.append(self.tasks.completed)
-        master.checkpoints.told_aborted.append(self.tasks.aborted)
-        self.before = Stage(master, self.tasks, BEFORE, restored)
-        self.behind = Stage(master, self.tasks, BEHIND, restored)
+        tasks = TaskCommits(master, restored)
+        master.checkpoints.told_completed.append(tasks.completed)
+        master.checkpoints.told_aborted.append(tasks.aborted)
+        states: dict[str, list[bytes]] = {}
+        master.checkpoints.stage_states = states
+        for side in (BEFORE, BEHIND):
+            Stage(master, tasks, states, side, restored)
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
         post, job, topology = (
