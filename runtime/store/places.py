@@ -16,7 +16,7 @@ from epochgate.runtime.store.checkpoint import PLACES, CompletedCheckpoint
 __all__ = ["PLACES", "Place", "places_of", "states_of"]
 
 STATES: Final = "epochgate.committing.states"
-"""The property of a job whose commits take several steps that holds the states of the operators with
+"""The property of a job whose commits take several steps: the states of the operators with
 parallelism 1: "before" and "behind" -> list of bytes.
 """
 BEFORE, TASKS, BEHIND, GLOBAL = "before", "tasks", "behind", "global"
