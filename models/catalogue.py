@@ -13,6 +13,7 @@ from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
+from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
@@ -33,6 +34,7 @@ from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.closed.updating import UpdatedControl
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
@@ -66,17 +68,25 @@ RUNNING: tuple[type[System], ...] = (
     Placements,
     Residents,
 )
-"""The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`."""
+"""The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`, and
+one whose commits take several steps `CommittingJob`.
+"""
 
 MACHINES: dict[str, type[Machine]] = {
     **{name: machine for system in RUNNING for name, machine in system.MACHINES.items()},
     "vertex": ConcurrentJob.MACHINES["vertex"],
+    **{
+        name: CommittingJob.MACHINES[name]
+        for name in ("before", "subtask_committer", "collector", "behind")
+    },
 }
 
 SYSTEMS: dict[str, type[ClosedSystem]] = {
     "commit": CommitJob,
     "hanging": HangingWork,
     "in_doubt": CommitsInDoubt,
+    "committing": CommittingInSteps,
+    "recommitting": CommittingAgain,
     "batch": BatchJob,
     "compacting": CompactingJob,
     "placing": PlacedTask,
@@ -110,6 +120,9 @@ CONSTANTS: dict[str, str] = {
     "concurrent": "attempts of a subtask that may run at the same time",
     "coordinators": "coordinators of the job",
     "tolerable_failures": "checkpoints that may fail one after the other",
+    "task_committers": "1: each task has a committer",
+    "operators_before": "1: there are operators in front of the tasks' committers",
+    "operators_behind": "1: there are operators in front of the global committer",
     "commit_retries": "how often a commit, and work after one, is tried again",
     "hangs": "1: the work after a commit may hang for ever",
     "given_up": "commits that a person gives up while no driver runs",

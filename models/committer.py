@@ -132,10 +132,12 @@ class GlobalCommitter(Machine):
         Ignore("already_committed", (IDLE, GIVEN_UP),       None,
                                   "no commit is under way"),
 
-        Row("left_out",       COMMITTING,       IDLE,       "is_asked and leaves_nothing",
-            "leave_out, reconsider", "it failed for a reason that the sink knows, and the job goes on"),
-        Row("left_out",       COMMITTING,       STAY,       "is_asked and not leaves_nothing",
-            "leave_out, commit",  "what is left is committed without the checkpoint that failed"),
+        Row("left_out",       COMMITTING,       STAY,       "is_asked and not is_newest",
+            "leave_out",          "the commit goes on without the checkpoint that failed"),
+        Row("left_out",       COMMITTING,       IDLE,       "is_asked and is_newest and not has_more",
+            "leave_out, end_tries, reconsider", "the newest one failed, and the job goes on without it"),
+        Row("left_out",       COMMITTING,       STAY,       "is_asked and is_newest and has_more",
+            "leave_out, end_tries, commit", "the newest one failed, and a newer was completed meanwhile"),
         Ignore("left_out",    COMMITTING,                   "not is_asked",
                                   "the answer is to an earlier commit"),
         Ignore("left_out",    (IDLE, GIVEN_UP),             None,
@@ -185,11 +187,12 @@ class GlobalCommitter(Machine):
     def is_settled(self) -> bool:
         return self.state == IDLE
 
-    def leaves_nothing(self, checkpoint: int, tries: int, failed: int) -> bool:
-        return failed == self.asked and self.waiting.empty()
+    def is_newest(self, checkpoint: int, tries: int, failed: int) -> bool:
+        return failed == self.asked
 
     def enter_adopted(self, checkpoint: int, tries: int) -> None:
-        self.tries = tries
+        if self.waiting.empty():
+            self.tries = tries
         self.waiting.push(checkpoint)
 
     def enter(self, checkpoint: int) -> None:
@@ -226,13 +229,15 @@ class GlobalCommitter(Machine):
         self.sink.commit(self.asked, self.tries)
 
     def settle(self) -> None:
-        self.tries = 0
+        self.end_tries()
         for checkpoint in self.covered.take_all():
             self.sink.settled(checkpoint)
             self.system.post_commit.owe(checkpoint)
 
-    def leave_out(self, checkpoint: int, tries: int, failed: int) -> None:
+    def end_tries(self) -> None:
         self.tries = 0
+
+    def leave_out(self, checkpoint: int, tries: int, failed: int) -> None:
         for covered in self.covered.take_all():
             if covered < failed:
                 self.sink.settled(covered)

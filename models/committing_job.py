@@ -24,7 +24,6 @@ from epochgate.models.committable_collector import CommittableCollector
 from epochgate.models.committable_stage import StageBefore, StageBehind
 from epochgate.models.job import Job
 from epochgate.models.lifecycle import (
-    CREATED,
     ENDED,
     ENDING,
     FINISHING,
@@ -143,8 +142,6 @@ class CommittingLifecycle(JobLifecycle):
             "finish_all",                          "the tasks have committed what the last checkpoint holds"),
         Ignore("commits_settled", (RUNNING, STOPPING),            "not may_leave",
                                                    "a task has something to commit, or the job goes on"),
-        Ignore("commits_settled", (CREATED, RESTARTING, *ENDING, *ENDED), None,
-                                                   "the job restarts or ends already"),
     )
     # fmt: on
 
@@ -208,8 +205,8 @@ class CommittingJob(Job):
     operators_behind: int
 
     lifecycle: CommittingLifecycle = machines(CommittingLifecycle)
-    attempt: list[Attempt] = machines(CommittingAttempt)
-    checkpoint: Checkpoint = machines(CommittingCheckpoint)
+    attempt: list[CommittingAttempt] = machines(CommittingAttempt)  # type: ignore[assignment]  # of the same kind
+    checkpoint: CommittingCheckpoint = machines(CommittingCheckpoint)
     before: StageBefore = machines(StageBefore)
     subtask_committer: list[SubtaskCommitter] = machines(SubtaskCommitter)
     collector: CommittableCollector = machines(CommittableCollector)

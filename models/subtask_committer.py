@@ -126,8 +126,6 @@ class SubtaskCommitter(Machine):
             "renew, settle",           "the attempt has nothing to commit"),
         Row("running",      AWAY,                  COMMITTING, "not is_done",
             "renew, commit",           "what the restored checkpoint has not seen committed"),
-        Ignore("running",   GIVEN_UP,                          None,
-                                       "the job goes down"),
 
         Row("stopped",      (IDLE, COMMITTING, PAUSING), AWAY, None,
             "go_back",                 "the next attempt is restored, and passes on again"),

@@ -162,6 +162,7 @@ class Attempt:
                 send=self._say,
                 clock=MonotonicClock(),
                 journal=self._journal(),
+                commits_in_tasks=self._settings["commits_in_tasks"],
             )
         except BaseException as error:  # noqa: BLE001  it asks the program for its operators
             self._made = None

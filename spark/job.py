@@ -345,6 +345,7 @@ def _transport(
         program=program,
         parallelism=configuration.parallelism,
         coordinators=configuration.operator_ids,
+        commits_in_tasks=configuration.topology.in_tasks,
         run_id=configuration.run_id,
         job_id=configuration.job_id,
         bind_host=bind_host,

@@ -53,11 +53,11 @@ def run_task(
     """Connect, do as the driver says, and return once it says that the job is over.
 
     `settings`: "host", "port", "key", "certificate" (of a private wire, or None), "run_id",
-    "parallelism", "coordinators" (operator ids), "program" (a pickled callable from the subtask to
-    its `Program`; it came with Spark's own task, never over our socket), "heartbeat_interval_s",
-    "silence_timeout_s", "detection" (the fields of a `Detection`), "message_bytes_max", and perhaps
-    "tracing" (the fields of a `Tracing`, where the trace is written). Raises AttemptOver, and what
-    `TaskChannel.connect` raises.
+    "parallelism", "coordinators" (operator ids), "commits_in_tasks", "program" (a pickled callable
+    from the subtask to its `Program`; it came with Spark's own task, never over our socket),
+    "heartbeat_interval_s", "silence_timeout_s", "detection" (the fields of a `Detection`),
+    "message_bytes_max", and perhaps "tracing" (the fields of a `Tracing`, where the trace is
+    written). Raises AttemptOver, and what `TaskChannel.connect` raises.
     """
     ResidentProcess(settings, subtask, task_attempt_id, attempts_max).run()
 

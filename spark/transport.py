@@ -104,6 +104,7 @@ class SparkTransport(Transport):
         process_timeout_s: float = 60.0,
         message_bytes_max: int = MESSAGE_BYTES_MAX,
         tracing: Tracing | None = None,
+        commits_in_tasks: bool = False,
     ) -> None:
         self.on_broken: Callable[[str], None] = _log.error
         self.on_warning: Callable[[str], None] = _log.warning
@@ -130,6 +131,7 @@ class SparkTransport(Transport):
             "run_id": run_id,
             "parallelism": parallelism,
             "coordinators": list(coordinators),
+            "commits_in_tasks": commits_in_tasks,
             "program": program,
             "heartbeat_interval_s": heartbeat_interval_s,
             "silence_timeout_s": max(5.0, 3 * heartbeat_timeout_s),

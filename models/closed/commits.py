@@ -34,6 +34,7 @@ from epochgate.fsm.closed import (
     terminal,
 )
 from epochgate.fsm.system import machines
+from epochgate.models.closed.surroundings.commit_store import Store
 from epochgate.models.closed.surroundings.commits import (
     DOWN,
     FINISHED,
@@ -45,10 +46,10 @@ from epochgate.models.closed.surroundings.commits import (
     Driver,
     Lifecycle,
     PostCommitWork,
-    Store,
 )
 from epochgate.models.closed.surroundings.doubt import Doubt
-from epochgate.models.closed.surroundings.target import Sink, Worker, Zombie
+from epochgate.models.closed.surroundings.target import Sink, Worker
+from epochgate.models.closed.surroundings.zombie import Zombie
 from epochgate.models.closed.untaken import left_to
 from epochgate.models.committer import COMMITTING
 from epochgate.models.post_commit import PUT_OFF
@@ -90,6 +91,7 @@ class CommitJob(ClosedSystem):
         Step("worker", "act"),
         Step("worker", "answer"),
         Step("checkpoint", "fail", is_fair=False),
+        Step("sink", "leave_out"),
         Step("sink", "put_off", is_fair=False),
         Step("sink", "refuse", is_fair=False),
         Step("sink", "rule_out", is_fair=False),
@@ -167,8 +169,18 @@ class CommitJob(ClosedSystem):
     )
     def knows_all(self) -> bool:
         return all(
-            self.sink.is_visible[k] or not self.store.is_stored[k] or self.store.is_forgone[k]
+            self.sink.is_visible[k] or not self.store.is_stored[k] or self.is_without(k)
             for k in range(self.checkpoints)
+        )
+
+    def is_without(self, k: int) -> bool:
+        """Whether a person has given the commit up, or the target has left it out."""
+        return self.store.is_forgone[k] or self.sink.is_left_out[k]
+
+    @always("what the target has left out does not take effect")
+    def leaves_out_for_good(self) -> bool:
+        return not any(
+            self.sink.is_left_out[k] and self.sink.is_visible[k] for k in range(self.checkpoints)
         )
 
     @always("what was produced before the end of the input takes effect", when="has_finished")
@@ -282,6 +294,16 @@ class CommitJob(ClosedSystem):
     def has_withdrawn(self) -> bool:
         return self.store.newest > self.store.completed and self.sink.last == self.store.completed
 
+    @sometimes("a driver goes on with the tries of the one before")
+    def counts_on(self) -> bool:
+        return self.committer.tries > 0 and self.sink.answered == 0
+
+    @sometimes("a job finishes without what the target has left out")
+    def finishes_without(self) -> bool:
+        return self.has_finished() and any(
+            self.sink.is_left_out[k] for k in range(self.checkpoints)
+        )
+
     @terminal("the job has finished, and what is completed has taken effect")
     def is_over(self) -> bool:
         return self.has_finished() and self.shows_all()
@@ -304,6 +326,8 @@ class CommitsInDoubt(CommitJob):
             "committer.retry_later: the sink could not commit now",
         ),
     }
+
+    counts_on = None  # type: ignore[assignment]  # nothing is tried again
 
     @sometimes("what was given up never takes effect, and the job finishes")
     def loses_what_was_given_up(self) -> bool:

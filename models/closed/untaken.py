@@ -152,9 +152,11 @@ LEFT_TO_TWO = {
         "no other coordinator is restored meanwhile: there is one"
     ),
 }
+LEFT_TO_COMMITTING = left_to("committing", "task.commit")
 LEFT_TO_IN_DOUBT = left_to("in_doubt", "committer.forgo")
 LEFT_TO_OTHERS = {
     **LEFT_TO_IN_DOUBT,
+    **LEFT_TO_COMMITTING,
     **left_to(
         "commit",
         "committer.adopt",
@@ -168,6 +170,7 @@ LEFT_TO_OTHERS = {
         "post_commit.failed: it may succeed later",
         "committer.already_committed",
         "committer.impossible",
+        "committer.left_out",
         "committer.due: the next commit covers this checkpoint too",
         "committer.due: the job goes down",
         "committer.refused: the answer is to an earlier commit",

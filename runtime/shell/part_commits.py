@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from epochgate.runtime.api.committing import Share, StepOutcome
-from epochgate.runtime.api.operator import Operator
+from epochgate.runtime.api.operator import FatalTaskError, Operator
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.api.transport import Message
 
@@ -40,6 +40,24 @@ def commit_part(
     if any(share.rest for share in shares):
         return ["commit_later", *said, whole.reason]
     return ["committed", *said]
+
+
+def insist_on_step(operators: Iterable[Operator], *, is_asked: bool) -> None:
+    """Raise FatalTaskError where the job asks its tasks to commit and no sink of this program does,
+    or the other way round.
+    """
+    sinks = [one for one in operators if isinstance(one, SinkOperator) and one.commits_in_task]
+    if is_asked == bool(sinks):
+        return
+    fault = (
+        "the job asks its tasks to commit, and no sink of this program does"
+        if is_asked
+        else "a sink of this program commits in the tasks, and the job does not ask for that"
+    )
+    raise FatalTaskError(
+        f"{fault}: give JobConfiguration(topology=CommitTopology.of(sink, committer)) with the "
+        "sink of the program's SinkOperator"
+    )
 
 
 def _of(sink: SinkOperator, share: Share) -> Share:

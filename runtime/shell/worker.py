@@ -32,7 +32,7 @@ from epochgate.runtime.api.send_future import SendFuture, Together
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, upgraded
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.closing import close_all
-from epochgate.runtime.shell.part_commits import commit_part
+from epochgate.runtime.shell.part_commits import commit_part, insist_on_step
 from epochgate.runtime.shell.wake_up import WakeUp
 
 DRIVER_TAGS = ("restore", "event", "barrier", "commit", "complete", "aborted", "finish")
@@ -41,9 +41,10 @@ DRIVER_TAGS = ("restore", "event", "barrier", "commit", "complete", "aborted", "
 class Worker:
     """One attempt of one subtask.
 
-    `coordinators` lists the operator ids of the job's coordinators in the job's order; `send` takes
-    messages to the driver; `clock` is that of the operators' wake-ups and of the journal; `journal`
-    makes what the machine's events are recorded in.
+    `coordinators` lists the operator ids of the job's coordinators in the job's order;
+    `commits_in_tasks` says whether the driver asks the task to commit; `send` takes messages to the
+    driver; `clock` is that of the operators' wake-ups and of the journal; `journal` makes what the
+    machine's events are recorded in.
     """
 
     def __init__(
@@ -57,11 +58,12 @@ class Worker:
         send: Callable[[Message], None],
         clock: Clock,
         journal: Callable[[System], Journal] | None = None,
+        commits_in_tasks: bool = False,
     ) -> None:
         self.program = program
         self.clock, self.wake_up = clock, WakeUp(clock)
         self.subtask, self.parallelism, self.run_id = subtask, parallelism, run_id
-        self.coordinators = coordinators
+        self.coordinators, self._commits_in_tasks = coordinators, commits_in_tasks
         self.send = send
         self.is_over = False
         self.completed = 0
@@ -163,6 +165,7 @@ class Worker:
                 now_s=self.clock.now_s,
             )
             operator.open(context, states.get(operator_id))
+        insist_on_step(self._operators.values(), is_asked=self._commits_in_tasks)
         self.send(["run"])
         self._may_work = True
 

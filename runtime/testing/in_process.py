@@ -99,10 +99,12 @@ class InProcessTransport(Transport):
         run_id: str,
         clock: Clock | None = None,
         tracing: Tracing | None = None,
+        commits_in_tasks: bool = False,
     ) -> None:
         self._program, self._parallelism = program, parallelism
         self._clock = VirtualClock() if clock is None else clock
         self._coordinators, self._run_id, self._tracing = coordinators, run_id, tracing
+        self._commits_in_tasks = commits_in_tasks
         self._inbox: TaskInbox | None = None
         self._identity = 0
         self.on_broken = _raise
@@ -140,6 +142,7 @@ class InProcessTransport(Transport):
             send=said.append,
             clock=self._clock,
             journal=None if self._tracing is None else self._tracing.task(subtask, self._identity),
+            commits_in_tasks=self._commits_in_tasks,
         )
         self.processes[self._identity] = Process(subtask, self._identity, worker, said)
         return self._identity

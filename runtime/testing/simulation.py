@@ -168,6 +168,7 @@ class SimulatedJob:
             run_id=configuration.run_id,
             clock=self.clock,
             tracing=tracing,
+            commits_in_tasks=configuration.topology.in_tasks,
         )
         self.faults = FaultyTransport(self.transport, self._message_faults)
         self.store = InMemoryCheckpointStore(

@@ -29,6 +29,7 @@ NOT_ASKED = {
     "lifecycle.driver.ending": "a timer of the queue",
     "receive_window.reading.watch": COUNTED,
     "send_window.room.watch": COUNTED,
+    "subtask_committer.task.pause": "a timer of the queue",
 }
 """Messages whose description names a trigger or an answer, and that cannot fail for the machine."""
 

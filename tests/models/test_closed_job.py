@@ -14,6 +14,7 @@ from epochgate.models.checkpoint import PENDING
 from epochgate.models.closed import untaken
 from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
+from epochgate.models.closed.committing import CommittingAgain
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
@@ -217,10 +218,12 @@ def test_every_row_of_the_machines_that_run_is_taken_somewhere_or_excused() -> N
         for row in result.coverage
         if row.machine in ("committer", "post_commit")
     ]
+    of_steps = check(CommittingAgain(F=1), engine=SMALL)
+    rows += [row for row in of_steps.coverage if row.machine == "task"]
     assert known - {_named(row) for row in rows if row.is_taken} == set(untaken.NOWHERE)
     # A search that ends with a counterexample may have left the bounds of its system.
     assert [
-        result.counterexample for result in (*found, *of_commits) if result.counterexample
+        result.counterexample for result in (*found, *of_commits, of_steps) if result.counterexample
     ] == []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from epochgate.fsm import Fifo, Ignore, Machine, Row
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.commits import CommitJob
-from epochgate.models.closed.surroundings.target import REPLACED
+from epochgate.models.closed.surroundings.zombie import REPLACED
 from epochgate.models.post_commit import PUT_OFF
 from epochgate.runtime.in_doubt import given_up_in
 from epochgate.runtime.store.checkpoint import debts_of, in_doubt

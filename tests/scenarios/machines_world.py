@@ -67,7 +67,9 @@ PHRASES: dict[str, Callable[..., str | None]] = {
     "lifecycle.driver.ending": lambda r: f"job: goes down: {r}",
     "lifecycle.driver.decided": lambda o, n: f"job: {o}, its last checkpoint is {n}",
     "lifecycle.driver.ended": lambda: "job: over",
-    "committer.sink.carry": lambda n, e: f"checkpoint {n}: carries the committables of {e}",
+    "committer.sink.carry": lambda n, e, t: (
+        f"checkpoint {n}: carries the committables of {e}, after {t} tries"
+    ),
     "committer.sink.cover": lambda n: f"commit: covers {n}",
     "committer.sink.commit": lambda n, t: f"commit: up to {n}, after {t} tries",
     "committer.sink.settled": lambda n: f"checkpoint {n}: committed",

@@ -88,6 +88,7 @@ def run(
             "run_id": "run",
             "parallelism": 1,
             "coordinators": ["echo"],
+            "commits_in_tasks": False,
             "program": pickle.dumps(program),
             "heartbeat_interval_s": 1.0,
             "silence_timeout_s": 30.0,

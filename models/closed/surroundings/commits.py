@@ -1,4 +1,4 @@
-"""What is around the global committer: subtasks, the store, the sink, and a driver that dies."""
+"""What is around the global committer: subtasks, checkpoints, and a driver that dies."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Committable(Environment):
         return self.checkpoint == checkpoint
 
     def is_forgone(self) -> bool:
-        return self.checkpoint > 0 and self.system.store.is_forgone[self.checkpoint - 1]
+        return self.checkpoint > 0 and self.system.is_without(self.checkpoint - 1)
 
     def is_completed(self) -> bool:
         return self.checkpoint > 0 and self.checkpoint <= self.system.store.completed
@@ -134,64 +134,6 @@ class Committable(Environment):
         )
 
 
-class Store(Environment):
-    """The newest stored checkpoint, and the one before it."""
-
-    system: CommitJob
-
-    completed: int = Int("checkpoints")
-    ledger: list[bool] = Array(Bool(), "checkpoints")
-    """The earlier checkpoints whose committables it carries."""
-    debts: list[bool] = Array(Bool(), "checkpoints")
-    """The earlier checkpoints whose work it says is owed."""
-    newest: int = Int("checkpoints")
-    """The greatest id that it ever held."""
-    is_stored: list[bool] = Array(Bool(), "checkpoints")
-    """It has held this checkpoint, and has not lost it."""
-    is_forgone: list[bool] = Array(Bool(), "checkpoints")
-    """A person has given up the commit of this checkpoint."""
-    forgone: int = Int("checkpoints")
-    """The one that the next checkpoint leaves out; 0 for none."""
-    has_earlier: bool = Bool()
-    earlier: int = Int("checkpoints")
-    earlier_ledger: list[bool] = Array(Bool(), "checkpoints")
-    earlier_debts: list[bool] = Array(Bool(), "checkpoints")
-
-    def save(self, checkpoint: int) -> None:
-        self.has_earlier = True
-        self.earlier = self.completed
-        self.completed = checkpoint
-        self.newest = checkpoint
-        self.is_stored[checkpoint - 1] = True
-        for k in range(self.system.checkpoints):
-            self.earlier_ledger[k] = self.ledger[k]
-            self.earlier_debts[k] = self.debts[k]
-            self.ledger[k] = self.system.checkpoint.carried[k]
-            self.debts[k] = self.system.checkpoint.owing[k]
-
-    def succeed(self, checkpoint: int) -> None:
-        """Store a copy of the newest checkpoint under the next id, without one commit."""
-        self.save(checkpoint)
-        for k in range(self.system.checkpoints):
-            self.debts[k] = self.earlier_debts[k]
-        if self.forgone > 0:
-            self.is_forgone[self.forgone - 1] = True
-        self.forgone = 0
-
-    def lose_newest(self) -> None:
-        self.is_stored[self.completed - 1] = False
-        self.completed = self.earlier
-        self.has_earlier = False
-        self.earlier = 0
-        for k in range(self.system.checkpoints):
-            self.ledger[k] = self.earlier_ledger[k]
-            self.debts[k] = self.earlier_debts[k]
-            self.earlier_ledger[k] = False
-            self.earlier_debts[k] = False
-            if self.ledger[k] or self.completed == k + 1:
-                self.is_forgone[k] = False
-
-
 class Checkpoint(Environment):
     """The checkpoint under way, once all its parts are there."""
 
@@ -202,6 +144,8 @@ class Checkpoint(Environment):
 
     number: int = Int("checkpoints")
     carried: list[bool] = Array(Bool(), "checkpoints")
+    tries: int = Int("commit_retries")
+    """How often the oldest of these was tried in vain."""
     owing: list[bool] = Array(Bool(), "checkpoints")
 
     begin: Trigger
@@ -255,6 +199,12 @@ class Checkpoint(Environment):
         to_be_stored = self.number if self.state == SAVING else self.system.store.newest + 1
         assert checkpoint == to_be_stored, "what is carried goes into the checkpoint to be stored"
 
+    def carry(self, earlier: int, tries: int) -> None:
+        assert not self.carried[earlier - 1], "each is carried once"
+        if tries > 0:
+            self.tries = tries
+        self.carried[earlier - 1] = True
+
     def store(self) -> None:
         self.system.store.save(self.number)
 
@@ -270,6 +220,7 @@ class Checkpoint(Environment):
         self.system.committer.due(self.number)
 
     def clear(self) -> None:
+        self.tries = 0
         for k in range(self.system.checkpoints):
             self.carried[k] = False
             self.owing[k] = False
@@ -414,10 +365,12 @@ class Driver(Environment):
                 self.system.post_commit.owe(k + 1)
 
     def adopt_ledger(self) -> None:
+        tries = self.system.store.tries
         for k in range(self.system.checkpoints):
             if self.system.store.ledger[k]:
                 self.system.sink.is_held[k] = True
-                self.system.committer.adopt(k + 1)
+                self.system.committer.adopt(k + 1, tries)
+                tries = 0
 
     def commit_again(self) -> None:
         if self.system.store.completed > 0:

@@ -59,7 +59,7 @@ class Doubt(Environment):
     def adopt_ledger(self) -> None:
         self.system.driver.adopt_ledger()
         self.system.sink.is_held[self.system.store.completed - 1] = True
-        self.system.committer.adopt(self.system.store.completed)
+        self.system.committer.adopt(self.system.store.completed, 0)
 
     def drop(self) -> None:
         self.system.committer.forgo(self.doubt + 1)

@@ -77,7 +77,7 @@ class Sink(Environment):
         )
         self.system.committer.committed(checkpoint, tries)
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         pass
 
     def cover(self, checkpoint: int) -> None:
@@ -212,7 +212,7 @@ class SlowSink(Environment):
         if self.system.slow_commits == 0:
             self.report_committed()
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self.system.store.has_ledger = True
 
     def cover(self, checkpoint: int) -> None:
@@ -387,7 +387,7 @@ class Person(Environment):
     give_up: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("stop",    "content", DONE, None, "stop_job",    "leave with a last checkpoint"),
         Row("cancel",  "content", DONE, None, "cancel_job",  "end at once"),
         Row("give_up", "content", DONE, None, "give_job_up", "the job cannot go on"),
@@ -409,7 +409,7 @@ class Launch(Environment):
 
     STATES = ("before", "after")
     INITIAL = "before"
-    TERMINAL = ("after",)
+    TERMINAL: ClassVar[tuple[str, ...]] = ("after",)
 
     system: ClosedJob
 

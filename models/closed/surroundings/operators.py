@@ -87,6 +87,9 @@ class Operators(Environment):
         else:
             self.system.process[self.subtask].up.push(FATAL + checkpoint)
 
+    def commit(self, checkpoint: int, tries: int, part: int) -> None:
+        assert checkpoint == 0, "a job without committers in its tasks has these commit nothing"
+
     def complete(self, checkpoint: int) -> None:
         assert checkpoint == self.system.checkpoint.completed, (
             "a checkpoint that is told to be completed is"

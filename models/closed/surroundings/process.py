@@ -8,7 +8,7 @@ so does anything that a process could say that was replaced.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
@@ -109,7 +109,7 @@ class Process(Environment):
     ended: Trigger
 
     # fmt: off
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("arrive",          AWAY, HERE, "is_awaited",
             "connect",                                  "the process that was asked for"),
         Row("come_back",       AWAY, HERE, "may_come_back",

@@ -1,20 +1,19 @@
-"""The target of the closed commits, with the shell that holds committables in front of it; a driver
-that was replaced and still commits; and the work after commits.
+"""The target of the closed commits, with the shell that holds committables in front of it; and the
+work after commits.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Ignore, Int, Row, Trigger
+from epochgate.fsm import ANY, STAY, Array, Bool, Channel, Fifo, Int, Row, Trigger
 from epochgate.fsm.closed import Environment
 from epochgate.models.closed.surroundings.commits import FINISHED, UP
+from epochgate.models.closed.surroundings.zombie import REPLACED
 from epochgate.models.committer import IDLE
 
 if TYPE_CHECKING:
     from epochgate.models.closed.commits import CommitJob
-
-GONE, ALIVE, REPLACED = "gone", "alive", "replaced"
 
 
 class Sink(Environment):
@@ -29,6 +28,8 @@ class Sink(Environment):
     """The driver has the committables of this checkpoint."""
     is_visible: list[bool] = Array(Bool(), "checkpoints")
     """This checkpoint has taken effect, empty or not."""
+    is_left_out: list[bool] = Array(Bool(), "checkpoints")
+    """This checkpoint has failed for a reason that the target knows, and would again."""
     last: int = Int("checkpoints")
     """The number that the target keeps: of the newest checkpoint that has."""
     batch: Fifo[int] = Channel("checkpoints", "checkpoints")
@@ -38,12 +39,15 @@ class Sink(Environment):
     answered: int = Int("checkpoints")
     """The commit that was answered last, and its tries; 0 for none."""
     answered_tries: int = Int("commit_retries")
+    is_put_off: bool = Bool()
+    """What is asked for next was tried before in vain; never so between two steps."""
     has_applied: bool = Bool()
     """The commit under way has shown something that no commit before had."""
 
     ask: Trigger
     apply: Trigger
     answer: Trigger
+    leave_out: Trigger
     put_off: Trigger
     refuse: Trigger
     rule_out: Trigger
@@ -55,14 +59,18 @@ class Sink(Environment):
     ROWS: ClassVar[tuple[Row, ...]] = (
         Row("ask",          "ready",      "committing", None,
             "note",                                       "the committer asks for a commit"),
-        Row("apply",        "committing", STAY,         "has_batch",
+        Row("apply",        "committing", STAY,         "has_batch and not is_next_left_out",
             "commit_next",                                "the oldest checkpoint of the commit takes effect"),
         Row("answer",       "committing", "ready",      "not has_batch and has_news",
             "note_answer, report_committed",              "every checkpoint of it has"),
         Row("answer",       "committing", "ready",      "not has_batch and not has_news",
             "note_answer, report_before",                 "every checkpoint of it had before"),
+        Row("leave_out",    "committing", STAY,         "has_batch and may_leave_out and not is_at_last",
+            "spend_omission, forgo_next",                 "the oldest fails for a reason that it knows, and it goes on"),
+        Row("leave_out",    "committing", "ready",      "has_batch and may_leave_out and is_at_last",
+            "spend_omission, note_answer, forgo_last",    "the newest fails for a reason that it knows"),
         Row("put_off",      "committing", "ready",      "may_fail",
-            "spend_failure, note_answer, report_later",   "it fails before, amid or after that"),
+            "spend_failure, note_answer, expect_again, report_later", "it fails before, amid or after that"),
         Row("refuse",       "committing", "ready",      "may_fail",
             "spend_failure, note_answer, report_refused", "the same, for good"),
         Row("rule_out",     "committing", "ready",      "may_fail",
@@ -84,6 +92,15 @@ class Sink(Environment):
 
     def may_fail(self) -> bool:
         return self.system.budget.has_failures()
+
+    def is_at_last(self) -> bool:
+        return self.batch.size() == 1
+
+    def is_next_left_out(self) -> bool:
+        return self.is_left_out[self.batch.head() - 1]
+
+    def may_leave_out(self) -> bool:
+        return self.is_next_left_out() or (self.may_fail() and not self.is_known(self.batch.head()))
 
     def has_answered(self) -> bool:
         return self.answered > 0 and self.system.driver.state != FINISHED
@@ -132,6 +149,7 @@ class Sink(Environment):
         for k in range(self.system.checkpoints):
             if k >= self.system.store.completed:
                 self.is_visible[k] = False
+                self.is_left_out[k] = False
                 self.system.worker.is_done[k] = False
 
     def note_answer(self) -> None:
@@ -143,11 +161,25 @@ class Sink(Environment):
     def spend_failure(self) -> None:
         self.system.budget.failures += 1
 
+    def spend_omission(self) -> None:
+        if not self.is_next_left_out():
+            self.spend_failure()
+            self.is_left_out[self.batch.head() - 1] = True
+
+    def forgo_next(self) -> None:
+        self.system.committer.left_out(self.asked, self.tries, self.batch.pop())
+
+    def forgo_last(self) -> None:
+        self.system.committer.left_out(self.answered, self.answered_tries, self.answered)
+
     def report_committed(self) -> None:
         self.system.committer.committed(self.answered, self.answered_tries)
 
     def report_before(self) -> None:
         self.system.committer.already_committed(self.answered, self.answered_tries)
+
+    def expect_again(self) -> None:
+        self.is_put_off = self.tries < self.system.commit_retries
 
     def report_later(self) -> None:
         self.system.committer.retry_later(self.answered, self.answered_tries, "the sink is busy")
@@ -167,6 +199,7 @@ class Sink(Environment):
     def repeat(self) -> None:
         self.report_committed()
         self.report_before()
+        self.forgo_last()
         self.report_later()
         self.report_refused()
         self.report_never()
@@ -185,82 +218,43 @@ class Sink(Environment):
     def keep_number(self) -> None:
         """The number is the target's: each driver finds it there."""
 
+    def tries_before(self) -> int:
+        """How many tries of what is asked for next have failed, those of earlier drivers too."""
+        if self.answered == 0:
+            tries = self.system.store.tries
+        elif self.is_put_off:
+            tries = self.answered_tries + 1
+        else:
+            tries = 0
+        return tries
+
     # port `sink` of the committer
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         self.system.checkpoint.check_saving(checkpoint)
         assert self.is_held[earlier - 1], "the driver has the committables of what it stores"
-        assert not self.system.checkpoint.carried[earlier - 1], "each is carried once"
-        self.system.checkpoint.carried[earlier - 1] = True
+        self.system.checkpoint.carry(earlier, tries)
 
     def cover(self, checkpoint: int) -> None:
         assert self.is_held[checkpoint - 1], "the driver has the committables of what it commits"
         self.batch.push(checkpoint)
 
     def commit(self, checkpoint: int, tries: int) -> None:
-        assert tries == 0 or tries == self.answered_tries + 1, "each commit has tries of its own"
+        assert tries == self.tries_before(), "the tries of a commit are counted"
+        self.is_put_off = False
         self.ask(checkpoint, tries)
 
     def settled(self, checkpoint: int) -> None:
         assert self.is_visible[checkpoint - 1], "what leaves the ledger has taken effect"
 
     def forgone(self, checkpoint: int) -> None:
-        assert self.system.committer.state == IDLE, "a commit may be given up while none is made"
-        self.system.store.forgone = checkpoint
-
-
-class Zombie(Environment):
-    """A driver that was taken for dead amid a commit, and goes on with it at any time."""
-
-    STATES = (GONE, ALIVE, REPLACED)
-    INITIAL = GONE
-
-    system: CommitJob
-
-    batch: Fifo[int] = Channel("checkpoints", "checkpoints")
-    """What its commit has not reached."""
-    has_changed: bool = Bool()
-    """It has changed the target after the next driver had claimed that."""
-
-    inherit: Trigger
-    replace: Trigger
-    apply: Trigger
-
-    # fmt: off
-    ROWS: ClassVar[tuple[Row, ...]] = (
-        Row("inherit",    ANY,      ALIVE,    "is_committing",
-            "take_over",   "a driver is taken for dead amid a commit"),
-        Ignore("inherit", ANY,                "not is_committing",
-                           "the driver was not amid a commit"),
-        Row("replace",    ALIVE,    REPLACED, None,
-            None,          "the next driver claims the target"),
-        Ignore("replace", (GONE, REPLACED),   None,
-                           "nothing is there that could be replaced"),
-        Row("apply",      ALIVE,    STAY,     "has_batch",
-            "commit_next", "its commit takes effect before the next driver begins"),
-        Row("apply",      REPLACED, STAY,     "has_batch",
-            "try_next",    "its commit comes after the next driver has claimed the target"),
-    )
-    # fmt: on
-
-    def is_committing(self) -> bool:
-        return not self.system.sink.batch.empty()
-
-    def has_batch(self) -> bool:
-        return not self.batch.empty() and self.system.driver.state != FINISHED
-
-    def take_over(self) -> None:
-        self.batch.clear()
-        self.batch.drain(self.system.sink.batch)
-
-    def commit_next(self) -> None:
-        self.system.sink.take(self.batch.pop())
-
-    def try_next(self) -> None:
-        checkpoint = self.batch.pop()
-        if not self.system.sink.refuses():
-            self.has_changed = True
-            self.system.sink.take(checkpoint)
+        if self.is_left_out[checkpoint - 1] and self.system.driver.state == UP:
+            self.is_held[checkpoint - 1] = False
+        else:
+            assert self.system.committer.state == IDLE, (
+                "a commit may be given up while none is made"
+            )
+            self.system.store.forgone = checkpoint
 
 
 class Worker(Environment):

@@ -150,8 +150,8 @@ BROKEN: dict[str, Broken] = {
     "commit.late_answer": Broken(
         commit.LateAnswer,
         "what leaves the ledger has taken effect",
-        9,
-        "checkpoint.hear sink.apply sink.answer sink.answer_again",
+        8,
+        "checkpoint.hear sink.leave_out sink.answer_again",
     ),
     "commit.appending": Broken(
         commit.Appending,

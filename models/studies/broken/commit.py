@@ -152,9 +152,9 @@ class LastSeen(CommitJob):
 class ThriftySink(Sink):
     """A shell that stores no ledger entry without committables."""
 
-    def carry(self, checkpoint: int, earlier: int) -> None:
+    def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         if not self.system.checkpoint.is_empty(earlier):
-            self.system.checkpoint.carried[earlier - 1] = True
+            self.system.checkpoint.carry(earlier, tries)
 
 
 class SkippedEmpty(CommitJob):
