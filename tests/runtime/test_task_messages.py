@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime import CommitTopology
+from epochgate.runtime import CommitTopology, SinkOperator
 from epochgate.runtime.shell.task_messages import (
     COMMITTABLES,
     SHARES,
@@ -17,9 +17,10 @@ from epochgate.runtime.shell.task_messages import (
     forms_of_commits,
 )
 from epochgate.runtime.store.checkpoint import PLAIN_DEPTH_MAX
+from epochgate.runtime.testing.scripted import ScriptedProgram
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.committing.sinks import Target, TargetSink
-from tests.runtime.scripted import Script, simulated
+from tests.runtime.scripted import EchoOperator, Script, simulated
 
 COORDINATORS = 1
 COMMITS = forms_of_commits()
@@ -38,7 +39,15 @@ SAMPLES: dict[type, list[Any]] = {
 
 def job_of(script: Script, subtasks: int = 1) -> SimulatedJob:
     """A job whose tasks commit."""
-    return simulated(script, subtasks=subtasks, topology=CommitTopology.of(TargetSink(Target())))
+    sink = TargetSink(Target())
+    return simulated(
+        script,
+        subtasks=subtasks,
+        program=lambda script: ScriptedProgram(
+            {"op": EchoOperator(script), "sink": SinkOperator(sink)}, script
+        ),
+        topology=CommitTopology.of(sink),
+    )
 
 
 def nested(depth: int) -> list[Any]:
