@@ -44,6 +44,9 @@ class DirectCommits:
     def __init__(self, master: JobMaster) -> None:
         self._master = master
 
+    def close(self) -> None:
+        """Close what stands in front of the committer: nothing."""
+
     def adopt(self, restored: CompletedCheckpoint) -> None:
         """Enqueue the restored ledger. Raises StepMissing."""
         places = places_of(restored)
@@ -73,6 +76,11 @@ class SteppedCommits(DirectCommits):
         master.checkpoints.stage_states = states
         for side in (BEFORE, BEHIND):
             Stage(master, tasks, states, side, restored)
+
+    def close(self) -> None:
+        """Close the operators on the driver; what they raise ends nothing else."""
+        self.before.close()
+        self.behind.close()
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
         post, job, topology = (
