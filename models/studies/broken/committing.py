@@ -7,7 +7,8 @@ from typing import ClassVar
 from epochgate.fsm import STAY, Ignore, Opaque, Row, machines
 from epochgate.models.attempt import RUNNING, every_state_but
 from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
-from epochgate.models.closed.surroundings.committing_steps import LEDGER, TASKS, Way
+from epochgate.models.closed.surroundings.committing_parts import LEDGER, TASKS
+from epochgate.models.closed.surroundings.committing_steps import Way
 from epochgate.models.closed.surroundings.renewed import (
     Attempts,
     CheckpointUnderWay,
