@@ -281,11 +281,13 @@ class Wait(Timer):
         """Warn, or fire the trigger if the limit has passed."""
         if self._is_over:
             return
-        waited_s = self._master.queue.now_s - self.since_s
-        if waited_s >= self._limit_s():
+        now_s = self._master.queue.now_s
+        if now_s >= self.since_s + self._limit_s():
             self.expire()
             return
-        if waited_s >= self._warn_s:
+        # As `_set` adds them: their difference may be less than the sum of these was.
+        if now_s >= self.since_s + self._warn_s:
+            waited_s = now_s - self.since_s
             ends = f"after {self._limit_s():g} s ({self._option}) it is waited for no longer"
             self._master.warn(
                 f"{self._in_words()} has been under way for {waited_s:.3g} s; "

@@ -51,7 +51,6 @@ class Failure(NamedTuple):
 
 FAILURES: dict[type[BaseException], Failure] = {
     RetryLater: Failure("retry_later", "will be tried again", "failed too often"),
-    FailedForKnownReason: Failure("left_out", "", "is left out, and its rows are lost"),
     CommitImpossible: Failure("impossible", "", "is impossible"),
     BaseException: Failure("refused", "", "failed"),
 }
@@ -84,24 +83,31 @@ class Done(NamedTuple):
 @dataclass
 class CommitAttempt:
     """One try of a commit; tried: the checkpoints of which the committer was asked to commit them,
-    the last one last; began_s: the time of the event with which it began.
+    the last one last; left_out: those that failed for a known reason, and the reason; began_s: the
+    time of the event with which it began.
     """
 
     checkpoint: int
     tries: int
     batch: Batch
     tried: list[int] = field(default_factory=list)
+    left_out: dict[int, str] = field(default_factory=dict)
     began_s: float = 0.0
 
     @property
     def numbers(self) -> list[int]:
-        """The checkpoints that it covers."""
-        return [number for number, _ in self.batch]
+        """The checkpoints that it covers and has not left out."""
+        return [number for number, _ in self.batch if number not in self.left_out]
 
     @property
     def committables(self) -> int:
         """How many values there are to commit."""
-        return sum(len(values) for _, held in self.batch for values in held.values())
+        return sum(
+            len(values)
+            for number, held in self.batch
+            if number not in self.left_out
+            for values in held.values()
+        )
 
 
 class Commits:
@@ -207,9 +213,12 @@ class Commits:
                 what = f"the rest of checkpoint {checkpoint} in UpdateAndRetryLater"
                 error.rest = by_subtask(what, error.rest)
                 raise
+            except FailedForKnownReason as error:
+                attempt.left_out[checkpoint] = in_words(error)
+                continue
             if done is False:
                 before.append(checkpoint)
-        newest = newest_by_label(batch)
+        newest = newest_by_label(one for one in batch if one[0] not in attempt.left_out)
         try:
             return Done(dict(self.committer.metrics()), before, newest)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything; it is committed
@@ -218,11 +227,12 @@ class Commits:
             return Done({}, before, newest)
 
     def _done(self, attempt: CommitAttempt, done: Done | None, error: BaseException | None) -> None:
+        self._leave_out(attempt)
         machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
             figures, before, newest = done or Done({}, [], {})
             self.committed |= newest
-            if self._master.observers.are_there:
+            if self._master.observers.are_there and numbers:
                 self._tell(
                     attempt,
                     Committed,
@@ -230,32 +240,36 @@ class Commits:
                     figures=figures,
                     committed_before=tuple(before),
                 )
-            getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
+            if attempt.checkpoint not in attempt.left_out:
+                getattr(machine, SUCCESSES[before == numbers])(attempt.checkpoint, attempt.tries)
             return
         self._failed(attempt, error)
+
+    def _leave_out(self, attempt: CommitAttempt) -> None:
+        for checkpoint, said in attempt.left_out.items():
+            self._tell(
+                attempt,
+                CommitFailed,
+                checkpoint_ids=(checkpoint,),
+                is_tried_again=False,
+                reason=shortened(said),
+                is_left_out=True,
+            )
+            self._master.warn(
+                f"commit of checkpoint {checkpoint} is left out, and its rows are lost: {said}"
+            )
+            machine = self._master.job.committer
+            machine.left_out(attempt.checkpoint, attempt.tries, checkpoint)
 
     def _failed(self, attempt: CommitAttempt, error: BaseException) -> None:
         machine, numbers, said = self._master.job.committer, attempt.numbers, in_words(error)
         failure = next(f for kind, f in FAILURES.items() if isinstance(error, kind))
         is_tried_again = bool(failure.warning)
-        is_left_out = isinstance(error, FailedForKnownReason)
-        self._tell(
-            attempt,
-            CommitFailed,
-            is_tried_again=is_tried_again,
-            reason=shortened(said),
-            is_left_out=is_left_out,
-        )
+        self._tell(attempt, CommitFailed, is_tried_again=is_tried_again, reason=shortened(said))
         if is_tried_again:
             self._master.note_warning(f"commit of checkpoints {numbers} {failure.warning}: {said}")
         if isinstance(error, UpdateAndRetryLater):
             self._held[attempt.tried[-1]] = error.rest
-        if is_left_out:
-            failed = attempt.tried[-1]
-            self.committed |= newest_by_label(one for one in attempt.batch if one[0] < failed)
-            self._master.warn(f"commit of checkpoint {failed} {failure.cause}: {said}")
-            machine.left_out(attempt.checkpoint, attempt.tries, failed)
-            return
         reason = f"commit of checkpoints {numbers} {failure.cause}: {said}"
         if isinstance(error, CommitImpossible):
             reason = reason.removesuffix(".") + WAY_ON.format(self._give_up(attempt))
@@ -265,13 +279,12 @@ class Commits:
         return give_up_command(self._master.store.path, str(attempt.tried[-1]))
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:
-        self._master.observers.tell(
-            kind,
-            checkpoint_ids=tuple(attempt.numbers),
-            duration_s=self._master.queue.now_s - attempt.began_s,
-            tries=attempt.tries,
-            **values,
-        )
+        told = {
+            "checkpoint_ids": tuple(attempt.numbers),
+            "duration_s": self._master.queue.now_s - attempt.began_s,
+            "tries": attempt.tries,
+        }
+        self._master.observers.tell(kind, **(told | values))
 
     def close(self) -> None:
         """Close the committer after what it has under way; what it raises ends nothing else."""

@@ -156,6 +156,19 @@ def test_a_store_or_commit_that_hangs_is_warned_of_and_ends_the_job_at_its_limit
     assert wanted.done()
 
 
+def test_a_warning_comes_at_its_time_where_the_clock_rounds_the_time_that_has_passed() -> None:
+    since_s, warn_s = 120.2, 60.0
+    assert (since_s + warn_s) - since_s < warn_s
+    job = simulated(Script(), work_warn_s=warn_s)
+    job.flow()
+    job.wait(since_s)
+    job.blocking.hanging.add("store")
+    job.master.request_checkpoint()
+    job.flow()
+    job.wait(warn_s)
+    assert any("the save of" in text for text in job.master.report.warnings)
+
+
 def test_a_job_that_is_canceled_does_not_wait_for_a_store_that_hangs() -> None:
     job = simulated(Script(), end_timeout_s=3.0)
     job.flow()

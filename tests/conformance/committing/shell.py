@@ -12,36 +12,72 @@ is committed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from epochgate.models.committer import COMMITTING
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.job import Job
-from epochgate.runtime.api.committer import Committables, Committer, RetryLater
+from epochgate.models.lifecycle import RUNNING
+from epochgate.models.subtask_committer import PAUSING
+from epochgate.runtime.api.commit_topology import CommitTopology
+from epochgate.runtime.api.committer import (
+    Committables,
+    Committer,
+    FailedForKnownReason,
+    UpdateAndRetryLater,
+)
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.operator import Operator, OperatorContext, Program, Work
+from epochgate.runtime.api.restart_strategies import NoRestart
 from epochgate.runtime.api.sink import Sink, SinkStart, SinkWriter
 from epochgate.runtime.api.sink_operator import SinkOperator
+from epochgate.runtime.api.task_committer import CommitRequest, TaskCommitter
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 EXPIRES_AFTER_S = 60.0
 CHECKPOINTS_MOST = 1_000
 
 
+class Script:
+    """What is said of each committable by one of the sink's committers."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._answers: dict[str, deque[str]] = {}
+
+    def say(self, name: str, said: str) -> None:
+        """The next answer of a committable."""
+        self._answers.setdefault(name, deque()).append(said)
+
+    def answers(self, words: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Each name with its answer, and a line that begins with `words` and tells of the call.
+
+        Raises CommitRefused at an error.
+        """
+        told = [words]
+        try:
+            for name in names:
+                queue = self._answers.get(name)
+                said = queue.popleft() if queue else "ok"
+                told += [name, said]
+                if said == "error":
+                    raise CommitRefused(name)
+                yield name, said
+        finally:
+            self._target.lines.append(" ".join(told))
+
+
 class Target:
-    """What the sink answers for each committable, and the lines that tell of it."""
+    """What the sink answers, and the lines that tell of it."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, deque[str]] = {}
+        self.of_tasks, self.globally = Script(self), Script(self)
         self.ready: dict[int, list[str]] = {}
         """Of each subtask: what it hands over with its next barrier."""
         self.newest = 0
         """The checkpoint whose barrier came last."""
         self.lines: list[str] = []
-
-    def answer(self, name: str) -> str:
-        """What the sink says of a committable this time."""
-        said = self.answers.get(name)
-        return said.popleft() if said else "ok"
 
 
 class CommitRefused(Exception):
@@ -51,26 +87,41 @@ class CommitRefused(Exception):
 class ScriptedCommitter(Committer):
     """Answers for each committable of a checkpoint, in the order of subtasks."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, target: Target, words: str) -> None:
+        self._target, self._words = target, words
 
-    def commit(self, checkpoint_id: int, committables: Committables) -> None:
-        """Commit what can be; ask for another try if anything is to be tried again."""
-        names = [name for subtask in sorted(committables) for name in committables[subtask]]
-        if not names:
-            return
-        told, again = [], False
-        try:
-            for name in names:
-                said = self._target.answer(name)
-                told.append(f"{name} {said}")
-                again = again or said == "retry"
-                if said in ("known", "error"):
-                    raise CommitRefused(name)
-        finally:
-            self._target.lines.append(f"commit {' '.join(told)}")
-        if again:
-            raise RetryLater("the schedule says so")
+    def commit(self, checkpoint_id: int, committables: Committables) -> bool | None:
+        """Commit what can be; ask for another try of what is to be tried again."""
+        of = {name: subtask for subtask in sorted(committables) for name in committables[subtask]}
+        if not of:
+            return None
+        said = dict(self._target.globally.answers(self._words, of))
+        rest: Committables = {}
+        for name in (name for name in of if said[name] == "retry"):
+            rest.setdefault(of[name], []).append(name)
+        if rest:
+            raise UpdateAndRetryLater(rest)
+        if "known" in said.values():
+            raise FailedForKnownReason("the schedule says so")
+        return False if set(said.values()) == {"again"} else None
+
+
+class ScriptedTaskCommitter(TaskCommitter):
+    """Signals for each committable of one subtask."""
+
+    def __init__(self, target: Target, subtask: int) -> None:
+        self._target, self._subtask = target, subtask
+
+    def commit(self, requests: Sequence[CommitRequest]) -> None:
+        """Commit what can be."""
+        of = {request.committable: request for request in requests}
+        for name, said in self._target.of_tasks.answers(f"commit {self._subtask}", of):
+            if said == "retry":
+                of[name].retry_later()
+            elif said == "known":
+                of[name].failed("the schedule says so")
+            elif said == "again":
+                of[name].already_committed()
 
 
 class ScriptedWriter(SinkWriter):
@@ -101,14 +152,26 @@ class ScriptedSink(Sink):
 
     def create_committer(self, start: SinkStart) -> Committer:
         """Of one driver."""
-        return ScriptedCommitter(self._target)
+        return ScriptedCommitter(self._target, "commit")
+
+
+class UpstreamSink(ScriptedSink):
+    """With a committer in each task."""
+
+    def create_committer(self, start: SinkStart) -> Committer:
+        """Of one driver."""
+        return ScriptedCommitter(self._target, "global")
+
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+        """Of one attempt."""
+        return ScriptedTaskCommitter(self._target, context.subtask)
 
 
 class SinkProgram(Program):
     """A sink and no source."""
 
-    def __init__(self, target: Target, operator: Callable[[Sink], SinkOperator]) -> None:
-        self._sink = operator(ScriptedSink(target))
+    def __init__(self, sink: Sink, operator: Callable[[Sink], SinkOperator]) -> None:
+        self._sink = operator(sink)
 
     @property
     def operators(self) -> Mapping[str, Operator]:
@@ -134,7 +197,7 @@ class Shell:
         self._subtasks = 0
         self._ids: dict[int, int] = {}
         """Of the schedule -> of the job, whose ids have no gaps of the same kind."""
-        self._is_failed = False
+        self._is_failed = self._has_task_committers = False
 
     def run(self, commands: Sequence[str]) -> list[list[str]]:
         """The lines of each command."""
@@ -159,11 +222,12 @@ class Shell:
         assert self._job is not None, "a schedule begins with `new`"
         return self._job
 
-    def _do_new(self, subtasks: str, tries: str) -> None:
+    def _do_new(self, subtasks: str, tries: str, topology: str = "") -> None:
         self._subtasks, self._target, self._ids = int(subtasks), Target(), {}
-        self._is_failed = False
+        self._is_failed, self._has_task_committers = False, bool(topology)
+        sink = (UpstreamSink if topology else ScriptedSink)(self._target)
 
-        def configure(_: int) -> JobConfiguration:
+        def configure(start: int) -> JobConfiguration:
             return JobConfiguration(
                 "committing",
                 self._subtasks + 1,
@@ -172,12 +236,15 @@ class Shell:
                 checkpoint_timeout_s=EXPIRES_AFTER_S,
                 tolerable_checkpoint_failures=CHECKPOINTS_MOST,
                 commit_retries_max=int(tries),
+                restart_strategy=NoRestart(),
+                topology=CommitTopology.of(sink),
             )
 
+        start = SinkStart("committing", "run", None)
         self._job = SimulatedJob(
             configure,
-            lambda _: SinkProgram(self._target, self._operator),
-            committer=lambda: ScriptedCommitter(self._target),
+            lambda _: SinkProgram(sink, self._operator),
+            committer=lambda: sink.create_committer(start),
             job=self._machines,
             retained=CHECKPOINTS_MOST,
         )
@@ -185,6 +252,8 @@ class Shell:
 
     def _do_barrier(self, subtask: str, checkpoint: str, names: str) -> None:
         if int(checkpoint) not in self._ids:
+            if self._has_task_committers:
+                self._commit()
             self.job.master.request_checkpoint()
             self.job.drain()
         self._target.ready.setdefault(int(subtask), []).extend(parts(names))
@@ -194,34 +263,73 @@ class Shell:
     def _do_end(self, subtask: str, names: str) -> None:
         self._target.ready.setdefault(int(subtask), []).extend(parts(names))
 
-    def _do_answer(self, name: str, said: str) -> None:
-        self._target.answers.setdefault(name, deque()).append(said)
+    def _do_answer(self, name: str, said: str, whose: str = "") -> None:
+        is_global = bool(whose) or not self._has_task_committers
+        script = self._target.globally if is_global else self._target.of_tasks
+        script.say(name, said)
 
     def _do_complete(self, checkpoint: str, how: str = "") -> None:
-        number, lines = self._ids[int(checkpoint)], self._target.lines
-        committed: list[str] = []
-        self._target.lines = committed
-        self.job.rest()
-        stored = self.job.store.load(number)
+        self._let_move(self._last)
+        while self.job.run_blocking("store"):
+            self.job.drain()
+        stored = self.job.store.load(self._ids[int(checkpoint)])
         held: dict[int, list[str]] = {}
         for flat in (*stored.uncommitted.values(), stored.committables.items()):
             for subtask, values in flat:
                 held.setdefault(subtask, []).extend(values)
-        lines.append(state_line(checkpoint, held))
-        self._target.lines = lines + committed
+        self._target.lines.append(state_line(checkpoint, held))
+        if not how:
+            self._commit()
+            self.job.rest()
 
-    def _do_told(self, checkpoint: str) -> None:
-        """With us a checkpoint that is stored is committed: there is no notice in between."""
+    def _do_told(self, checkpoint: str, only: str = "") -> None:
+        self._commit(*([int(only)] if only else []))
+
+    def _commit(self, *only: int) -> None:
+        """Let what is to be committed be committed: in the tasks, or in those that are named, one
+        after the other, as Flink's are told, and then globally. While barriers are out there is
+        nothing in the tasks: that came before.
+        """
+        if self._has_task_committers and self.job.machines.checkpoint.is_over():
+            for subtask in only or range(self._last):
+                self._let_move(subtask)
+            self._let_move(self._last)
+        while self.job.machines.committer.state == COMMITTING:
+            if not self.job.run_blocking("commit"):
+                self.job.advance()
+            self.job.drain()
+        if self.job.machines.lifecycle.state != RUNNING:
+            self.job.rest()
+
+    def _let_move(self, subtask: int) -> None:
+        """Let a task hear and say what is on its way, and try again what it commits."""
+        self.job.flow(only=subtask)
+        while self._has_task_committers and self._is_pausing(subtask):
+            self.job.advance()
+            self.job.flow(only=subtask)
+
+    def _is_pausing(self, subtask: int) -> bool:
+        machines = self.job.machines
+        assert isinstance(machines, CommittingJob), "the sink has a committer in each task"
+        return machines.subtask_committer[subtask].state == PAUSING
+
+    @property
+    def _last(self) -> int:
+        """The subtask that the schedule does not have."""
+        return self._subtasks
 
     def _do_abort(self, checkpoint: str) -> None:
         if int(checkpoint) in self._ids:
             self.job.wait(EXPIRES_AFTER_S)
-            self.job.rest()
+            self.job.flow(held=("blocking",))
 
     def _do_restart(self) -> None:
         self._is_failed = False
         self._target.ready.clear()
         self.job.crash_driver()
+        for subtask in range(self._last):
+            self._let_move(subtask)
+        self._commit()
         self.job.rest()
 
 

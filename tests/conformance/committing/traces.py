@@ -1,8 +1,8 @@
-"""Golden traces: schedules, and what Flink's global committer printed for them, as text.
+"""Golden traces: schedules, and what Flink's committers printed for them, as text.
 
     python -m tests.conformance.committing.traces
 
-writes golden/ again from the real operator, which `make conformance` installs, for a review.
+writes golden/ again from the real operators, which `make conformance` installs, for a review.
 """
 
 from __future__ import annotations
@@ -10,20 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.conformance.committing import upstream
 from tests.conformance.committing.account import NAMES, Account
-from tests.conformance.committing.schedules import schedule
+from tests.conformance.committing.schedules import Upstream, schedule
+from tests.conformance.committing.upstream import UpstreamAccount
 from tests.conformance.comparison import Comparison, Lines, explanation
 from tests.conformance.oracle.oracle import FlinkOracle
 from tests.conformance.traces import written
 
 FOLDER = Path(__file__).parent / "golden"
-COUNTS = {"wild": 120, "orderly": 40}
-"""How many schedules of each kind are kept, in a file of its name."""
+COUNTS = {"wild": 120, "orderly": 20, "upstream wild": 120, "upstream orderly": 20}
+"""How many schedules of each kind are kept."""
+NAMES_OF = {"wild": NAMES, "upstream wild": upstream.NAMES}
+"""The differences that each kind of schedule has to meet."""
 PROGRAM = "CommitterOracle"
 
 
 def explained(commands: Sequence[str], flink: Lines, ours: Lines) -> frozenset[str] | None:
-    """The names of what the two committers differ by."""
+    """The names of what the two sides differ by."""
+    if commands[0].endswith(Upstream.words):
+        return explanation(commands, flink, ours, UpstreamAccount, upstream.NAMES)
     return explanation(commands, flink, ours, Account, NAMES)
 
 
@@ -32,8 +38,13 @@ def comparison() -> Comparison:
     return Comparison(explain=explained)
 
 
+def file_of(kind: str) -> Path:
+    """Where the traces of a kind are."""
+    return FOLDER / f"{kind.replace(' ', '_')}.txt"
+
+
 def recorded(kind: str, oracle: FlinkOracle) -> str:
-    """The text of one file, as the real operator prints it now."""
+    """The text of one file, as the real operators print it now."""
     made = [(f"{kind} {seed}", schedule(seed, kind)) for seed in range(COUNTS[kind])]
     return "\n".join(written(title, made_of, oracle.run(made_of)) for title, made_of in made)
 
@@ -42,4 +53,4 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     with FlinkOracle(PROGRAM) as flink:
         for name in COUNTS:
-            (FOLDER / f"{name}.txt").write_text(recorded(name, flink), encoding="utf-8")
+            file_of(name).write_text(recorded(name, flink), encoding="utf-8")

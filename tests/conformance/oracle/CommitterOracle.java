@@ -6,76 +6,69 @@ import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.lang.reflect.Field;
-import java.lang.reflect.Method;
-import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
-import java.util.Set;
 import java.util.TreeMap;
-import org.apache.flink.api.common.TaskInfo;
-import org.apache.flink.api.common.TaskInfoImpl;
-import org.apache.flink.api.common.functions.util.AbstractRuntimeUDFContext;
-import org.apache.flink.api.common.state.ListState;
-import org.apache.flink.api.common.state.OperatorStateStore;
 import org.apache.flink.api.connector.sink2.Committer;
-import org.apache.flink.core.io.SimpleVersionedSerializer;
-import org.apache.flink.runtime.metrics.groups.InternalSinkCommitterMetricGroup;
-import org.apache.flink.runtime.metrics.groups.UnregisteredMetricGroups;
-import org.apache.flink.runtime.state.StateInitializationContext;
+import org.apache.flink.runtime.operators.coordination.SinkOperators.Place;
+import org.apache.flink.runtime.operators.coordination.SinkOperators.StateStore;
 import org.apache.flink.streaming.api.connector.sink2.CommittableMessage;
-import org.apache.flink.streaming.api.connector.sink2.CommittableSummary;
-import org.apache.flink.streaming.api.connector.sink2.CommittableWithLineage;
 import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
-import org.apache.flink.streaming.api.operators.StreamOperatorStateHandler;
-import org.apache.flink.streaming.api.operators.StreamingRuntimeContext;
-import org.apache.flink.streaming.api.operators.util.SimpleVersionedListState;
+import org.apache.flink.streaming.api.operators.BoundedMultiInput;
+import org.apache.flink.streaming.api.operators.BoundedOneInput;
+import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
+import org.apache.flink.streaming.runtime.io.DataInputStatus;
+import org.apache.flink.streaming.runtime.io.PushingAsyncDataInput.DataOutput;
+import org.apache.flink.streaming.runtime.io.StreamOneInputProcessor;
+import org.apache.flink.streaming.runtime.io.StreamTaskInput;
 import org.apache.flink.streaming.runtime.operators.sink.GlobalCommitterOperator;
-import org.apache.flink.streaming.runtime.operators.sink.committables.CommittableCollector;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
 /**
- * Drives Flink's own GlobalCommitterOperator, behind the writers, by lines of text.
+ * Drives Flink's own SinkWriterOperator, CommitterOperator and GlobalCommitterOperator by lines of
+ * text.
  *
- * <p>It decides nothing about what is collected, committed, tried again or kept: the operator and
- * its collector do, and its state goes through their serializers. What it stands in for:
+ * <p>It decides nothing about what is handed over, collected, committed, sent on, tried again, kept
+ * or discarded: the operators do, their state goes through their serializers, and the global
+ * committer's input is read by Flink's StreamOneInputProcessor. What it stands in for:
  *
  * <ul>
- *   <li>the writers, as SinkWriterOperator has them: at a barrier a summary and the committables,
- *       at the end of the input the last ones, under the checkpoint behind the last known, and from
- *       then on nothing; a writer that is restored behind the end of its input stays there;
- *   <li>the task: an exception of the operator ends it until it is restarted, from the state of the
- *       last completed checkpoint;
- *   <li>the sink's committer, which answers as it is told, and prints.
+ *   <li>the tasks: one of each subtask, with its writer and, if the sink has them, its committer, and
+ *       one of the global committer; what fails in one ends all until they are restarted, from the
+ *       state of the last completed checkpoint, the global one first;
+ *   <li>the channels: in order, at once, and behind a barrier only when all have brought it or the
+ *       checkpoint is aborted (aligned checkpoints; Flink does not let any other overtake committables);
+ *   <li>the sources: one that is restored behind its end ends again, with nothing more;
+ *   <li>the sink's committers, which answer as they are told, and print.
  * </ul>
  */
 public final class CommitterOracle {
 
     private static final PrintStream OUT =
             new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
+    private static final Object END_OF_DATA = new Object();
 
     private final StringBuilder lines = new StringBuilder();
     private Map<String, ArrayDeque<String>> answers = new HashMap<>();
+    private Map<String, ArrayDeque<String>> globalAnswers = new HashMap<>();
     private Map<Long, Snapshot> snapshots = new HashMap<>();
-    private Set<Integer> ended = new HashSet<>();
-    private Set<Integer> taken = new HashSet<>();
-    private long[] lastKnown;
     private long completed;
     private long pending;
     private int tries;
+    private boolean hasCommitters;
     private boolean failed;
-    private GlobalCommitterOperator<String, Object> operator;
-    private StateStore live;
+    private Subtask[] subtasks;
+    private GlobalTask global;
 
-    private record Snapshot(List<byte[]> state, Set<Integer> ended) {}
+    private record Barrier(long checkpoint) {}
+
+    private record Snapshot(List<byte[]> global, List<List<byte[]>> committers, boolean[] ended) {}
 
     public static void main(String[] arguments) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -106,140 +99,98 @@ public final class CommitterOracle {
 
     private void perform(String[] words) throws Exception {
         switch (words[0]) {
-            case "new" -> begin(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
-            case "barrier" -> barrier(Integer.parseInt(words[1]), Long.parseLong(words[2]), names(words[3]));
-            case "end" -> end(Integer.parseInt(words[1]), names(words[2]));
-            case "answer" -> answers.computeIfAbsent(words[1], name -> new ArrayDeque<>()).add(words[2]);
+            case "new" -> begin(Integer.parseInt(words[1]), Integer.parseInt(words[2]), words.length > 3);
+            case "barrier" ->
+                    barrier(subtasks[Integer.parseInt(words[1])], Long.parseLong(words[2]), names(words[3]));
+            case "end" -> subtasks[Integer.parseInt(words[1])].end(names(words[2]));
+            case "answer" ->
+                    (words.length > 3 ? globalAnswers : answers)
+                            .computeIfAbsent(words[1], name -> new ArrayDeque<>())
+                            .add(words[2]);
             case "complete" -> complete(Long.parseLong(words[1]), words.length == 2);
-            case "told" -> operator.notifyCheckpointComplete(Long.parseLong(words[1]));
-            case "abort" -> {
-                pending = 0;
-                operator.notifyCheckpointAborted(Long.parseLong(words[1]));
-            }
-            case "restart" -> restart();
+            case "told" -> told(Long.parseLong(words[1]), words.length == 2 ? -1 : Integer.parseInt(words[2]));
+            case "abort" -> abort(Long.parseLong(words[1]));
+            case "restart" -> open();
             default -> throw new AssertionError("unknown command " + words[0]);
         }
+        if (global != null) {
+            global.flow();
+        }
     }
 
-    private void begin(int subtasks, int retries) throws Exception {
+    private void begin(int count, int retries, boolean withCommitters) throws Exception {
         answers = new HashMap<>();
+        globalAnswers = new HashMap<>();
         snapshots = new HashMap<>();
-        ended = new HashSet<>();
-        lastKnown = new long[subtasks];
+        subtasks = new Subtask[count];
         completed = 0;
-        pending = 0;
         tries = retries;
+        hasCommitters = withCommitters;
         open();
     }
 
-    private void restart() throws Exception {
-        ended = completed == 0 ? new HashSet<>() : new HashSet<>(snapshots.get(completed).ended);
-        Arrays.fill(lastKnown, completed);
+    private void open() throws Exception {
+        failed = false;
         pending = 0;
-        open();
+        global = new GlobalTask();
+        for (int index = 0; index < subtasks.length; index++) {
+            subtasks[index] = new Subtask(index);
+            global.flow();
+        }
+        for (int index = 0; completed > 0 && index < subtasks.length; index++) {
+            if (snapshots.get(completed).ended[index]) {
+                subtasks[index].end(List.of());
+            }
+        }
     }
 
-    private void barrier(int subtask, long checkpoint, List<String> names) throws Exception {
+    private void barrier(Subtask subtask, long checkpoint, List<String> names) throws Exception {
         if (pending != checkpoint) {
+            Arrays.fill(global.isBlocked, false);
             pending = checkpoint;
-            taken = new HashSet<>();
         }
-        if (!ended.contains(subtask)) {
-            emit(subtask, checkpoint, names);
-        }
-        taken.add(subtask);
-        if (taken.size() == lastKnown.length) {
-            operator.snapshotState(null);
-            snapshots.put(checkpoint, new Snapshot(live.values, new HashSet<>(ended)));
-        }
+        subtask.takeBarrier(names);
     }
 
-    private void end(int subtask, List<String> names) throws Exception {
-        if (ended.add(subtask)) {
-            emit(subtask, lastKnown[subtask] + 1, names);
+    private void abort(long checkpoint) throws Exception {
+        pending = 0;
+        Arrays.fill(global.isBlocked, false);
+        for (Subtask subtask : subtasks) {
+            if (subtask.committer != null) {
+                subtask.committer.notifyCheckpointAborted(checkpoint);
+            }
         }
-    }
-
-    private void emit(int subtask, long checkpoint, List<String> names) throws Exception {
-        lastKnown[subtask] = checkpoint;
-        send(new CommittableSummary<>(subtask, lastKnown.length, checkpoint, names.size(), 0));
-        for (String name : names) {
-            send(new CommittableWithLineage<>(name, checkpoint, subtask));
-        }
-    }
-
-    private void send(CommittableMessage<String> message) throws Exception {
-        operator.processElement(new StreamRecord<>(message));
+        global.operator.notifyCheckpointAborted(checkpoint);
     }
 
     private void complete(long checkpoint, boolean isTold) throws Exception {
+        Snapshot snapshot = snapshots.get(checkpoint);
+        Map<Integer, List<String>> held = new TreeMap<>(SinkOperators.held(snapshot.global, global.operator));
+        for (List<byte[]> state : snapshot.committers) {
+            SinkOperators.held(state, null).forEach((subtask, names) ->
+                    held.computeIfAbsent(subtask, id -> new ArrayList<>()).addAll(names));
+        }
+        StringBuilder told = new StringBuilder("state " + checkpoint);
+        held.forEach((subtask, names) ->
+                told.append(names.isEmpty() ? "" : " " + subtask + ":" + String.join(",", names)));
+        print(told.toString());
         completed = checkpoint;
-        pending = 0;
-        print("state " + checkpoint + held(snapshots.get(checkpoint).state));
         if (isTold) {
-            operator.notifyCheckpointComplete(checkpoint);
+            told(checkpoint, -1);
         }
     }
 
-    /** The operator as its task sets it up, with what setup() takes from a task put in its place. */
-    private void open() throws Exception {
-        failed = false;
-        operator = new GlobalCommitterOperator<>(context -> new Printing(), Names::new, false);
-        TaskInfo task = new TaskInfoImpl("global committer", 1, 0, 1, 0);
-        StreamingRuntimeContext context = withoutConstruction(StreamingRuntimeContext.class);
-        set(AbstractRuntimeUDFContext.class, context, "taskInfo", task);
-        set(AbstractStreamOperator.class, operator, "runtimeContext", context);
-        set(AbstractStreamOperator.class, operator, "stateHandler", withoutConstruction(StreamOperatorStateHandler.class));
-        InternalSinkCommitterMetricGroup metrics =
-                InternalSinkCommitterMetricGroup.wrap(UnregisteredMetricGroups.createUnregisteredOperatorMetricGroup());
-        set(GlobalCommitterOperator.class, operator, "metricGroup", metrics);
-        set(GlobalCommitterOperator.class, operator, "committer", new Printing());
-        set(GlobalCommitterOperator.class, operator, "committableCollector", CommittableCollector.of(metrics));
-        set(GlobalCommitterOperator.class, operator, "committableSerializer", new Names());
-        set(GlobalCommitterOperator.class, operator, "maxRetries", tries);
-        operator.initializeState(initialization());
-    }
-
-    private StateInitializationContext initialization() {
-        live = new StateStore(completed == 0 ? List.of() : snapshots.get(completed).state);
-        ListState<byte[]> state = proxyOf(live);
-        OperatorStateStore store =
-                proxy(OperatorStateStore.class, (method, arguments) ->
-                        method.getName().equals("getListState") ? state : unsupported(method));
-        return proxy(StateInitializationContext.class, (method, arguments) ->
-                switch (method.getName()) {
-                    case "isRestored" -> completed > 0;
-                    case "getRestoredCheckpointId" ->
-                            completed > 0 ? OptionalLong.of(completed) : OptionalLong.empty();
-                    case "getOperatorStateStore" -> store;
-                    default -> unsupported(method);
-                });
-    }
-
-    private ListState<?> read(StateStore store) throws ReflectiveOperationException {
-        return new SimpleVersionedListState<>(
-                proxyOf(store), (SimpleVersionedSerializer<?>) call(operator, "getCommitterStateSerializer"));
-    }
-
-    /** What a state holds, read by Flink's own serializer and without the operator. */
-    private String held(List<byte[]> state) throws Exception {
-        Map<Integer, List<String>> bySubtask = new TreeMap<>();
-        for (Object wrapper : read(new StateStore(state)).get()) {
-            Object collector = call(wrapper, "getCommittableCollector");
-            for (Object manager : (Collection<?>) call(collector, "getCheckpointCommittables")) {
-                for (Object ofSubtask : (Collection<?>) call(manager, "getSubtaskCommittableManagers")) {
-                    List<String> names =
-                            bySubtask.computeIfAbsent((Integer) call(ofSubtask, "getSubtaskId"), id -> new ArrayList<>());
-                    for (Object request : (Collection<?>) call(ofSubtask, "getRequests")) {
-                        names.add((String) call(request, "getCommittable"));
-                    }
-                }
+    /** The notice reaches one subtask, or with -1 every task. */
+    private void told(long checkpoint, int only) throws Exception {
+        for (int index = 0; index < subtasks.length; index++) {
+            if (subtasks[index].committer != null && (only < 0 || only == index)) {
+                subtasks[index].committer.notifyCheckpointComplete(checkpoint);
+                global.flow();
             }
         }
-        StringBuilder told = new StringBuilder();
-        bySubtask.forEach((subtask, names) ->
-                told.append(names.isEmpty() ? "" : " " + subtask + ":" + String.join(",", names)));
-        return told.toString();
+        if (only < 0) {
+            global.operator.notifyCheckpointComplete(checkpoint);
+        }
     }
 
     private void print(String line) {
@@ -250,10 +201,156 @@ public final class CommitterOracle {
         return word.equals("-") ? List.of() : List.of(word.split(","));
     }
 
+    /** A task with a writer, and a committer if the sink has them, chained. */
+    private final class Subtask {
+        private final StateStore state;
+        private final AbstractStreamOperator<?> writer;
+        private final AbstractStreamOperator<?> committer;
+        private final ArrayDeque<Object> channel = new ArrayDeque<>();
+        private List<String> ready = List.of();
+        private List<byte[]> taken;
+        private boolean isEnded;
+        private boolean hadEnded;
+
+        Subtask(int index) throws Exception {
+            boolean isRestored = completed > 0 && hasCommitters;
+            state = new StateStore(isRestored ? snapshots.get(completed).committers.get(index) : List.of());
+            Place place = new Place(index, subtasks.length, completed, state);
+            global.channels.add(channel);
+            if (hasCommitters) {
+                committer = SinkOperators.committer(place, tries, new Printing("commit " + index, answers), channel::add);
+                writer = SinkOperators.writer(ofWriter(place), () -> ready, message -> process(committer, message));
+            } else {
+                committer = null;
+                writer = SinkOperators.writer(ofWriter(place), () -> ready, channel::add);
+            }
+        }
+
+        private Place ofWriter(Place place) {
+            return new Place(place.subtask(), place.subtasks(), place.restored(), new StateStore(List.of()));
+        }
+
+        void takeBarrier(List<String> names) throws Exception {
+            ready = names;
+            writer.prepareSnapshotPreBarrier(pending);
+            if (hasCommitters) {
+                committer.snapshotState(null);
+            }
+            taken = state.values;
+            hadEnded = isEnded;
+            channel.add(new Barrier(pending));
+        }
+
+        void end(List<String> names) throws Exception {
+            if (!isEnded) {
+                isEnded = true;
+                ready = names;
+                ((BoundedOneInput) writer).endInput();
+                if (hasCommitters) {
+                    ((BoundedOneInput) committer).endInput();
+                }
+                channel.add(END_OF_DATA);
+            }
+        }
+    }
+
+    /** The task of the global committer, with its channels. */
+    private final class GlobalTask {
+        private final List<ArrayDeque<Object>> channels = new ArrayList<>();
+        private final boolean[] isBlocked = new boolean[subtasks.length];
+        private final StateStore state =
+                new StateStore(completed == 0 ? List.of() : snapshots.get(completed).global);
+        private final GlobalCommitterOperator<String, Object> operator;
+        private final StreamOneInputProcessor<CommittableMessage<String>> processor;
+        private Object next;
+        private int ended;
+
+        GlobalTask() throws Exception {
+            Printing committer =
+                    hasCommitters ? new Printing("global", globalAnswers) : new Printing("commit", answers);
+            operator = SinkOperators.global(new Place(0, 1, completed, state), tries, committer, hasCommitters);
+            StreamTaskInput<CommittableMessage<String>> input =
+                    SinkOperators.proxy(StreamTaskInput.class, (method, arguments) ->
+                            switch (method.getName()) {
+                                case "emitNext" -> emitNext((DataOutput<CommittableMessage<String>>) arguments[0]);
+                                case "getInputIndex" -> 0;
+                                default -> SinkOperators.unsupported(method);
+                            });
+            DataOutput<CommittableMessage<String>> output =
+                    SinkOperators.proxy(DataOutput.class, (method, arguments) -> {
+                        if (!method.getName().equals("emitRecord")) {
+                            return SinkOperators.unsupported(method);
+                        }
+                        process(operator, (StreamRecord<CommittableMessage<String>>) arguments[0]);
+                        return null;
+                    });
+            BoundedMultiInput ending = inputIndex -> operator.finish();
+            processor = new StreamOneInputProcessor<>(input, output, ending);
+        }
+
+        private DataInputStatus emitNext(DataOutput<CommittableMessage<String>> output) throws Exception {
+            if (next == END_OF_DATA) {
+                return ++ended == channels.size() ? DataInputStatus.END_OF_DATA : DataInputStatus.NOTHING_AVAILABLE;
+            }
+            output.emitRecord((StreamRecord<CommittableMessage<String>>) next);
+            return DataInputStatus.NOTHING_AVAILABLE;
+        }
+
+        void flow() throws Exception {
+            for (boolean hasAligned = true; hasAligned; hasAligned = snapshotIfAligned()) {
+                for (int index = 0; index < channels.size(); index++) {
+                    drain(index);
+                }
+            }
+        }
+
+        private void drain(int index) throws Exception {
+            ArrayDeque<Object> channel = channels.get(index);
+            while (!channel.isEmpty() && !isBlocked[index]) {
+                next = channel.poll();
+                if (next instanceof Barrier barrier) {
+                    isBlocked[index] = barrier.checkpoint == pending;
+                } else {
+                    processor.processInput();
+                }
+            }
+        }
+
+        private boolean snapshotIfAligned() throws Exception {
+            for (boolean is : isBlocked) {
+                if (!is) {
+                    return false;
+                }
+            }
+            operator.snapshotState(null);
+            List<List<byte[]>> committers = new ArrayList<>();
+            boolean[] hadEnded = new boolean[subtasks.length];
+            for (int index = 0; index < subtasks.length; index++) {
+                committers.add(subtasks[index].taken);
+                hadEnded[index] = subtasks[index].hadEnded;
+            }
+            snapshots.put(pending, new Snapshot(state.values, committers, hadEnded));
+            Arrays.fill(isBlocked, false);
+            return true;
+        }
+    }
+
+    private static void process(Object operator, StreamRecord<CommittableMessage<String>> message) throws Exception {
+        ((OneInputStreamOperator<CommittableMessage<String>, ?>) operator).processElement(message);
+    }
+
     private final class Printing implements Committer<String> {
+        private final String words;
+        private final Map<String, ArrayDeque<String>> answers;
+
+        Printing(String words, Map<String, ArrayDeque<String>> answers) {
+            this.words = words;
+            this.answers = answers;
+        }
+
         @Override
         public void commit(Collection<CommitRequest<String>> requests) throws IOException {
-            StringBuilder told = new StringBuilder("commit");
+            StringBuilder told = new StringBuilder(words);
             try {
                 for (CommitRequest<String> request : requests) {
                     ArrayDeque<String> said = answers.get(request.getCommittable());
@@ -274,80 +371,5 @@ public final class CommitterOracle {
 
         @Override
         public void close() {}
-    }
-
-    private static final class StateStore {
-        private List<byte[]> values;
-
-        StateStore(List<byte[]> values) {
-            this.values = new ArrayList<>(values);
-        }
-    }
-
-    private static ListState<byte[]> proxyOf(StateStore store) {
-        return CommitterOracle.<ListState<byte[]>>proxy(ListState.class, (method, arguments) ->
-                switch (method.getName()) {
-                    case "get" -> store.values;
-                    case "update" -> {
-                        store.values = new ArrayList<>((List<byte[]>) arguments[0]);
-                        yield null;
-                    }
-                    default -> unsupported(method);
-                });
-    }
-
-    private static final class Names implements SimpleVersionedSerializer<String> {
-        @Override
-        public int getVersion() {
-            return 1;
-        }
-
-        @Override
-        public byte[] serialize(String name) {
-            return name.getBytes(StandardCharsets.UTF_8);
-        }
-
-        @Override
-        public String deserialize(int version, byte[] bytes) {
-            return new String(bytes, StandardCharsets.UTF_8);
-        }
-    }
-
-    private interface Answering {
-        Object answer(Method method, Object[] arguments) throws Exception;
-    }
-
-    private static <T> T proxy(Class<?> type, Answering answering) {
-        return (T) Proxy.newProxyInstance(
-                type.getClassLoader(), new Class<?>[] {type}, (self, method, arguments) -> answering.answer(method, arguments));
-    }
-
-    private static Object unsupported(Method method) {
-        throw new UnsupportedOperationException(method.toString());
-    }
-
-    private static <T> T withoutConstruction(Class<T> type) throws ReflectiveOperationException {
-        Field field = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
-        field.setAccessible(true);
-        return type.cast(((sun.misc.Unsafe) field.get(null)).allocateInstance(type));
-    }
-
-    private static void set(Class<?> owner, Object target, String name, Object value)
-            throws ReflectiveOperationException {
-        Field field = owner.getDeclaredField(name);
-        field.setAccessible(true);
-        field.set(target, value);
-    }
-
-    private static Object call(Object target, String name) throws ReflectiveOperationException {
-        for (Class<?> type = target.getClass(); type != null; type = type.getSuperclass()) {
-            for (Method method : type.getDeclaredMethods()) {
-                if (method.getName().equals(name) && method.getParameterCount() == 0) {
-                    method.setAccessible(true);
-                    return method.invoke(target);
-                }
-            }
-        }
-        throw new NoSuchMethodException(target.getClass() + "." + name);
     }
 }
