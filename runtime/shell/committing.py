@@ -74,13 +74,12 @@ class SteppedCommits(DirectCommits):
         master.checkpoints.told_aborted.append(tasks.aborted)
         states: dict[str, list[bytes]] = {}
         master.checkpoints.stage_states = states
-        for side in (BEFORE, BEHIND):
-            Stage(master, tasks, states, side, restored)
+        self._stages = [Stage(master, tasks, states, side, restored) for side in (BEFORE, BEHIND)]
 
     def close(self) -> None:
         """Close the operators on the driver; what they raise ends nothing else."""
-        self.before.close()
-        self.behind.close()
+        for stage in self._stages:
+            stage.close()
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
         post, job, topology = (
