@@ -52,16 +52,17 @@ class SteppedCommits(DirectCommits):
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         super().__init__(master)
         self._job = cast(Handles[CommittingJob], master.job)
-        self.tasks = TaskCommits(master, restored)
-        master.checkpoints.told_completed.append(self.tasks.completed)
-        master.checkpoints.told_aborted.append(self.tasks.aborted)
-        self.before = Stage(master, self.tasks, BEFORE, restored)
-        self.behind = Stage(master, self.tasks, BEHIND, restored)
+        tasks = TaskCommits(master, restored)
+        master.checkpoints.told_completed.append(tasks.completed)
+        master.checkpoints.told_aborted.append(tasks.aborted)
+        states: dict[str, list[bytes]] = {}
+        master.checkpoints.stage_states = states
+        self._stages = [Stage(master, tasks, states, side, restored) for side in (BEFORE, BEHIND)]
 
     def close(self) -> None:
         """Close the operators on the driver; what they raise ends nothing else."""
-        self.before.close()
-        self.behind.close()
+        for stage in self._stages:
+            stage.close()
 
     def _adopt(self, earlier: int, place: Place) -> None:
         post, job = self._master.queue.post, self._job

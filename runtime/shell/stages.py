@@ -47,10 +47,11 @@ class Stage:
         self,
         master: JobMaster,
         tasks: TaskCommits,
+        states: dict[str, list[bytes]],
         side: str,
         restored: CompletedCheckpoint | None,
     ) -> None:
-        self._master, self._tasks, self._side = master, tasks, side
+        self._master, self._tasks, self._all_states, self._side = master, tasks, states, side
         job = cast(Handles[CommittingJob], master.job)
         self._machine = job.before if side == BEFORE else job.behind
         self._make: Callable[[], list[CommittableOperator]] = lambda: (
@@ -64,7 +65,7 @@ class Stage:
     def _keep_states(self, states: list[bytes]) -> None:
         """Let each checkpoint from now on hold these."""
         if any(states):
-            self._master.checkpoints.stage_states[self._side] = states
+            self._all_states[self._side] = states
 
     # port `operators`
 
