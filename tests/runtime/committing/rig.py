@@ -23,6 +23,7 @@ from epochgate.runtime import (
     SinkStart,
     Work,
 )
+from epochgate.runtime.api.rescaling import Redistribution
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.testing.simulation import SimulatedJob
 
@@ -88,6 +89,7 @@ class Rig:
         self.heard = Heard()
         self._sink, self._parallelism, self._settings = sink, parallelism, settings
         self._sinks: Mapping[str, Sink] = {}
+        self.redistribute: Redistribution = lambda states, subtasks: dict.fromkeys(range(subtasks))
         self._committer: Committer | None = None
         self.job = SimulatedJob(
             self._configure,
@@ -120,9 +122,7 @@ class Rig:
                 "supply": lambda states, subtasks: {
                     s: states.get(s, b"0") for s in range(subtasks)
                 },
-                **dict.fromkeys(
-                    self._sinks, lambda states, subtasks: dict.fromkeys(range(subtasks))
-                ),
+                **dict.fromkeys(self._sinks, self.redistribute),
             },
             **self._settings,
         )

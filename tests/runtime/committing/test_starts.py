@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -12,9 +12,11 @@ from epochgate.runtime import (
     Committables,
     Committer,
     FailedForKnownReason,
+    OperatorContext,
     RetryLater,
     Sink,
     SinkStart,
+    SinkWriter,
     UpdateAndRetryLater,
 )
 from epochgate.runtime.shell.fitting import StageMismatch, StepMissing
@@ -77,6 +79,31 @@ def test_with_more_subtasks_each_commits_its_own_again() -> None:
     rig.crash()
     assert sorted(target.calls[before:]) == [(1, 0, ["a"]), (1, 1, ["c"])]
     assert sorted(committed_globally(target)) == ["a", "b", "c"]
+
+
+class WithWriterState(TargetSink):
+    """The writers' state is a text of their own."""
+
+    def create_writer(self, context: OperatorContext, state: bytes | None) -> SinkWriter:
+        made = super().create_writer(context, state)
+        made.snapshot = lambda checkpoint_id: b"own"  # type: ignore[method-assign]
+        return made
+
+
+def test_another_parallelism_redistributes_the_writers_state_alone() -> None:
+    target, given = Target(), list[dict[int, bytes]]()
+
+    def redistribute(states: Mapping[int, bytes], subtasks: int) -> dict[int, bytes | None]:
+        given.append(dict(states))
+        return dict.fromkeys(range(subtasks))
+
+    rig = Rig(lambda _: WithWriterState(target, operators=True), lambda start: 2 - start)
+    rig.redistribute = redistribute
+    rig.give(0, "a")
+    rig.checkpoint()
+    rig.crash()
+    assert given == [{0: b"own", 1: b"own"}]
+    assert committed_globally(target) == ["a"]
 
 
 # a sink that changes its steps
