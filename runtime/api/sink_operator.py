@@ -137,6 +137,11 @@ _WITH_STEP: Final = b"epochgate.step\0"
 """Before the state of a writer together with those of the tasks' step."""
 
 
+def writer_state(state: bytes) -> bytes:
+    """Return the writer's part of a sink's state, which is what another parallelism begins from."""
+    return _parted(state)[0]
+
+
 def _joined(own: bytes, states: list[bytes]) -> bytes:
     packed: bytes = msgpack.packb([own, states])
     return _WITH_STEP + packed
