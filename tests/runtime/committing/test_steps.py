@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import (
-    CommitTopology,
     CommittableBatch,
     CommittableOperator,
     Committables,
     Committer,
+    CommitTopology,
     FailedForKnownReason,
     JobConfiguration,
     JobMisconfigured,
@@ -189,7 +189,7 @@ def test_committables_in_a_step_that_the_sink_lacks_are_refused() -> None:
     target = Target(signals={"1-0": [["retry_later"]]})
     job = steady(SteadySink(target))
     take(job, 2)
-    with pytest.raises(StepMissing, match="committables of checkpoint 1 .* the committers"):
+    with pytest.raises(StepMissing, match=r"committables of checkpoint 1 .* the committers"):
         on_the_checkpoints_of(job, Direct(target))
 
 
