@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -17,14 +18,18 @@ from epochgate.runtime import (
     FailedForKnownReason,
     JobConfiguration,
     JobMisconfigured,
+    OperatorContext,
     RetryLater,
     Sink,
     SinkStart,
+    TaskCommitter,
 )
+from epochgate.runtime.api.operator import metrics_of
+from epochgate.runtime.api.reports import summed
 from epochgate.runtime.shell.committing import StepMissing
 from epochgate.runtime.shell.stages import StageMismatch
 from epochgate.runtime.testing.simulation import SimulatedJob
-from tests.runtime.committing.sinks import Manifest, Target
+from tests.runtime.committing.sinks import Manifest, Target, TargetTaskCommitter
 from tests.runtime.committing.steady import SteadySink, steady, take
 
 
@@ -226,6 +231,20 @@ def test_a_rest_of_a_task_takes_the_place_of_the_committable() -> None:
     assert committed(target) == {1: ["1-0 rest", "1-1"]}
 
 
+def test_the_signals_of_a_task_are_counted_in_its_figures() -> None:
+    said: list[Any] = [["retry_later"], ["already_committed"]]
+    target = Target(signals={"1-0": said, "1-1": [["failed", "the row is bad"]]})
+    job = steady(SteadySink(target))
+    take(job)
+    job.wait(60.0)
+    job.flow()
+    take(job, 2)
+    names = ("committed", "already_committed", "retried", "failed")
+    programs = [one.worker.program for one in job.transport.processes.values()]
+    figures = summed(dict(enumerate(metrics_of(program) for program in programs)))
+    assert [figures[f"sink.{name}"] for name in names] == [4, 1, 1, 1]
+
+
 class Drawn(Manifest):
     """Combines to another value at each call, and is busy at first."""
 
@@ -282,3 +301,71 @@ def test_whether_commits_come_with_the_input_follows_from_the_job(
     assert job(None).commits_on_input is job(expected).commits_on_input is expected
     with pytest.raises(JobMisconfigured, match=f"must be {expected} here: .* Leave commit_on"):
         job(not expected)
+
+
+def test_a_job_without_periodic_checkpoints_commits_all_at_its_end() -> None:
+    job = steady(SteadySink(target := Target()), checkpoint_interval_s=None)
+    job.wait(7200.0)
+    job.flow()
+    assert target.calls == []
+    job.master.stop()
+    job.finish()
+    assert committed(target) == {1: ["1-0", "1-1"]}
+
+
+@dataclass
+class Closing(TargetTaskCommitter):
+    """Notes that it is closed."""
+
+    target: Target
+    subtask: int
+    closed: list[int]
+
+    def __post_init__(self) -> None:
+        super().__init__(self.target, self.subtask)
+
+    def close(self) -> None:
+        self.closed.append(self.subtask)
+
+
+def test_the_committer_of_an_attempt_is_closed_with_it() -> None:
+    closed: list[int] = []
+
+    class ClosingSink(SteadySink):
+        def create_task_committer(self, context: OperatorContext) -> TaskCommitter | None:
+            return Closing(self.target, context.subtask, closed)
+
+    job = steady(ClosingSink(Target(signals={"1-0": [ValueError("a fault")]})))
+    take(job)
+    assert closed == [0]
+    job.settle()
+    job.master.stop()
+    job.finish()
+    assert sorted(closed) == [0, 0, 1]
+
+
+def test_any_other_error_of_a_task_costs_its_attempt_alone() -> None:
+    job = steady(SteadySink(target := Target(signals={"1-0": [ValueError("a fault")]})))
+    take(job)
+    job.settle()
+    assert committed(target) == {1: ["1-0", "1-1"]}
+    assert (job.master.report.regional_restarts, job.master.report.global_restarts) == (1, 0)
+    [failure] = job.master.report.failures
+    assert "a fault" in failure.reason
+
+
+def test_a_summary_counts_what_has_failed() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    class Noting(Numbering):
+        def process(self, batch: CommittableBatch) -> Committables:
+            seen.extend(tuple(one) for _, one in sorted(batch.summaries.items()))
+            return batch.committables
+
+    class NotingSink(SteadySink):
+        def post_commit_topology(self) -> Sequence[CommittableOperator]:
+            return [Noting()]
+
+    job = steady(NotingSink(Target(signals={"1-0": [["failed", "the row is bad"]]})))
+    take(job)
+    assert seen == [(1, 0, 1, 1), (1, 1, 1, 0)]
