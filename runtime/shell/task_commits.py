@@ -155,7 +155,7 @@ class TaskCommits:
         if not found.left:
             del self._in_tasks[checkpoint]
 
-    # what becomes of the checkpoint under way
+    # how the checkpoint under way ends
 
     def completed(self) -> None:
         """It is durable: attempts are restored from it now."""

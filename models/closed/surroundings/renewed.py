@@ -1,4 +1,4 @@
-"""The machines of a driver that runs, which the next driver has anew."""
+"""The machines of a driver that runs; the next driver has others."""
 
 from __future__ import annotations
 
