@@ -39,8 +39,8 @@ class SinkPort(Port):
     """Where commits happen, and where the committables of the checkpoints in the ledger are kept."""
 
     def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
-        """The checkpoint that is about to be stored holds the committables of an earlier one, and
-        how many tries of it have failed.
+        """The checkpoint that is about to be stored holds the committables of an earlier one, of
+        which this number of tries have failed.
         """
 
     def cover(self, checkpoint: int) -> None:

@@ -44,6 +44,9 @@ class DirectCommits:
     def __init__(self, master: JobMaster) -> None:
         self._master = master
 
+    def close(self) -> None:
+        """Close what stands in front of the committer: nothing."""
+
     def adopt(self, restored: CompletedCheckpoint) -> None:
         """Enqueue the restored ledger. Raises StepMissing."""
         places = places_of(restored)
@@ -66,11 +69,17 @@ class SteppedCommits(DirectCommits):
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         super().__init__(master)
         self._job = cast(Handles[CommittingJob], master.job)
-        self.tasks = TaskCommits(master, restored)
-        master.checkpoints.told_completed.append(self.tasks.completed)
-        master.checkpoints.told_aborted.append(self.tasks.aborted)
-        self.before = Stage(master, self.tasks, BEFORE, restored)
-        self.behind = Stage(master, self.tasks, BEHIND, restored)
+        tasks = TaskCommits(master, restored)
+        master.checkpoints.told_completed.append(tasks.completed)
+        master.checkpoints.told_aborted.append(tasks.aborted)
+        states: dict[str, list[bytes]] = {}
+        master.checkpoints.stage_states = states
+        self._stages = [Stage(master, tasks, states, side, restored) for side in (BEFORE, BEHIND)]
+
+    def close(self) -> None:
+        """Close the operators on the driver; what they raise ends nothing else."""
+        for stage in self._stages:
+            stage.close()
 
     def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
         post, job, topology = (

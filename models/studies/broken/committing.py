@@ -40,7 +40,7 @@ class AskedAmid(CommittingInSteps):
 
 
 class ForgetfulCommitter(TaskCommitter):
-    """A committer that takes what it has passed on for done, also when its attempt fails."""
+    """A committer that takes what it has passed on for done, even if its attempt fails."""
 
     def go_back(self) -> None:
         self.passed.clear()
@@ -138,7 +138,7 @@ class InputForgotten(CommittingInSteps):
 
 
 class OptimisticCommitter(TaskCommitter):
-    """A committer that counts from 0 with each driver."""
+    """A committer that begins to count at 0 with each driver."""
 
     def enter_adopted(self, checkpoint: int, tries: int) -> None:
         self.waiting.push(checkpoint)
@@ -153,7 +153,7 @@ class TriesForgotten(CommittingAgain):
 
 
 class GullibleAttempt(Attempts):
-    """An attempt that believes any process that says that its subtask has committed."""
+    """An attempt that believes any process which says that its subtask has committed."""
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (

@@ -29,7 +29,7 @@ def test_a_checkpoint_that_fails_for_a_known_reason_is_left_out_and_the_job_goes
 
 
 def test_behind_a_checkpoint_that_is_left_out_the_rest_of_the_commit_goes_on() -> None:
-    errors = [RetryLater("busy"), FailedForKnownReason("locked")]
+    errors: list[BaseException] = [RetryLater("busy"), FailedForKnownReason("locked")]
     job = with_commits(script := Script(errors={"committer.commit": errors}), 3)
     assert script.commits == []
     job.wait(60.0)
@@ -56,7 +56,7 @@ def test_a_rest_that_is_no_dict_of_committables_fails_the_job_with_its_value() -
 
 
 def test_the_count_of_tries_survives_the_driver() -> None:
-    errors = [RetryLater("busy") for _ in range(4)]
+    errors: list[BaseException] = [RetryLater("busy") for _ in range(4)]
     job = simulated(
         Script(errors={"committer.commit": errors}), commit_retries_max=3, commit_retry_delay_s=60.0
     )
