@@ -83,8 +83,8 @@ class CommittableStage(Machine):
 
         Row("carry",     PROCESSING, STAY,       None,
             "carry_input",             "a driver may die before the operators have processed it"),
-        Ignore("carry",  (IDLE, GIVEN_UP),       None,
-                                       "the operators have processed everything, or the job goes down"),
+        Ignore("carry",  IDLE,                   None,
+                                       "the operators have processed everything"),
 
         Row("processed", PROCESSING, IDLE,       "is_asked and is_last",
             "hand_over",               "the operators have processed every checkpoint"),

@@ -40,7 +40,7 @@ class SinkPort(Port):
 
     def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         """The checkpoint that is about to be stored holds the committables of an earlier one, of
-        which so many tries have failed.
+        which this number of tries have failed.
         """
 
     def cover(self, checkpoint: int) -> None:

@@ -65,7 +65,7 @@ class SubtaskCommitterPort(Port):
         """
 
     def note(self, checkpoint: int, outcome: Opaque) -> None:
-        """This is what has become of the subtask's part: what is committed, and what is left."""
+        """This is the state of the subtask's part: what is committed, and what is left."""
 
     def release(self, checkpoint: int) -> None:
         """The subtask never commits this checkpoint again."""

@@ -109,9 +109,9 @@ class SparkTransport(Transport):
         self.on_broken: Callable[[str], None] = _log.error
         self.on_warning: Callable[[str], None] = _log.warning
         self.on_overdue: Callable[[int, str], None] = lambda _, text: _log.error(text)
-        self._context = context
-        self._run_id, self._job_id, self._parallelism = run_id, job_id, parallelism
-        self._advertised_host, self._process_timeout_s = advertised_host, process_timeout_s
+        self._context, self._run_id, self._job_id = context, run_id, job_id
+        self._advertised_host, self._parallelism = advertised_host, parallelism
+        self._process_timeout_s = process_timeout_s
         self._silence_s = process_timeout_s + JVM_PATIENCE_S
         key, credentials = new_key(), _new_credentials() if is_private else None
         self._server = TaskServer(
@@ -152,10 +152,8 @@ class SparkTransport(Transport):
         # Written on the queue's thread.
         self._unsent: dict[Connection, list[Message]] = {}
         self._told_to_finish: dict[int, set[int]] = {}  # subtask -> identities
-        self._ended: set[int] = set()
-        """Identities to which nothing more is said, although their connections are still open."""
-        self._wanted: dict[int, float] = {}
-        """Subtask -> since when a process is expected."""
+        self._ended: set[int] = set()  # told nothing more, although connections are still open
+        self._wanted: dict[int, float] = {}  # subtask -> since when a process is expected
         self._threads: list[threading.Thread] = []
 
     def open(self, inbox: TaskInbox) -> None:

@@ -177,7 +177,7 @@ class CommittingInSteps(EndingJob):
         "subtask_committer.task": "parts",
         "collector.parts": "parts_of_all",
     }
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("launch", "launch"),
         Step("launch", "end"),
         Step("process", "tell"),

@@ -322,6 +322,7 @@ NOT_FROM_BECAUSE: dict[str, tuple[str, ...]] = {
         "task.restore from finished",
         "task.event from finished",
         "task.barrier from finished",
+        "task.commit from finished",
         "task.complete from finished",
         "task.aborted from finished",
         "task.end_input from finished",

@@ -130,8 +130,10 @@ class Checkpoints:
         self.told_completed: list[Callable[[], None]] = []
         self.told_aborted: list[Callable[[], None]] = []
         """Called when the checkpoint under way is completed, and when it never will be."""
-        self.stage_states: dict[str, list[bytes]] = {}
-        """Of the operators with parallelism 1 between the commits, by their side."""
+        self.stage_states: dict[str, list[bytes]] | None = None
+        """Of the operators with parallelism 1 between the commits, by their side; none where
+        commits take one step.
+        """
         master.job.bind("checkpoint", "driver", self)
         master.job.bind("request", "requester", self)
         Barriers(master, self.part)
@@ -251,7 +253,7 @@ class Checkpoints:
             parts.properties[COMMITTED] = dict(committed)
         if parts.places:
             parts.properties[PLACES] = {n: place.flat() for n, place in parts.places.items()}
-        if not configuration.topology.is_direct:
+        if self.stage_states is not None:
             parts.properties[STATES] = dict(self.stage_states)
         whole = CompletedCheckpoint(
             checkpoint_id=checkpoint,

@@ -28,7 +28,7 @@ from epochgate.runtime.api.way_on import give_up_command
 from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import committed_of, debts_of
-from epochgate.runtime.store.places import GLOBAL
+from epochgate.runtime.store.places import GLOBAL, places_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -83,7 +83,8 @@ class Done(NamedTuple):
 @dataclass
 class CommitAttempt:
     """One try of a commit; tried: the checkpoints of which the committer was asked to commit them,
-    the last one last; left_out: those that failed for a known reason, which is told; began_s: the time of the event with which it began.
+    the last one last; left_out: those that failed for a known reason, and the reason; began_s: the
+    time of the event with which it began.
     """
 
     checkpoint: int
@@ -95,13 +96,18 @@ class CommitAttempt:
 
     @property
     def numbers(self) -> list[int]:
-        """The checkpoints that it covers."""
-        return [number for number, _ in self.batch]
+        """The checkpoints that it covers and has not left out."""
+        return [number for number, _ in self.batch if number not in self.left_out]
 
     @property
     def committables(self) -> int:
         """How many values there are to commit."""
-        return sum(len(values) for _, held in self.batch for values in held.values())
+        return sum(
+            len(values)
+            for number, held in self.batch
+            if number not in self.left_out
+            for values in held.values()
+        )
 
 
 class Commits:
@@ -121,13 +127,19 @@ class Commits:
                 self._held[checkpoint] = dict(flat)
             self.hold(restored.checkpoint_id, restored.committables)
         if committer is not None:
-            self._open(committer)
+            self._open(committer, restored)
         if restored is not None:
             self._held |= {earlier: dict(flat) for earlier, flat in debts_of(restored).items()}
         master.job.bind("committer", "sink", self)
 
-    def _open(self, committer: Committer) -> None:
-        run_id, held = self._master.configuration.run_id, dict(self._held)
+    def _open(self, committer: Committer, restored: CompletedCheckpoint | None) -> None:
+        run_id = self._master.configuration.run_id
+        held = {number: dict(part) for number, part in self._held.items()}
+        for number, place in ({} if restored is None else places_of(restored)).items():
+            for share in place.shares:
+                # What the tasks have committed, and has not come out of their step.
+                known = held[number].get(share.subtask, [])
+                held[number][share.subtask] = [*known, *share.done, *(share.passed or [])]
         try:
             limit_s = self._master.configuration.commit_timeout_s
             self._master.blocking.run(LANE, lambda: committer.open(run_id, held), limit_s)
@@ -215,12 +227,12 @@ class Commits:
             return Done({}, before, newest)
 
     def _done(self, attempt: CommitAttempt, done: Done | None, error: BaseException | None) -> None:
-        machine, numbers = self._master.job.committer, attempt.numbers
         self._leave_out(attempt)
+        machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
             figures, before, newest = done or Done({}, [], {})
             self.committed |= newest
-            if self._master.observers.are_there:
+            if self._master.observers.are_there and numbers:
                 self._tell(
                     attempt,
                     Committed,
@@ -238,8 +250,9 @@ class Commits:
             self._tell(
                 attempt,
                 CommitFailed,
+                checkpoint_ids=(checkpoint,),
                 is_tried_again=False,
-                reason=shortened(f"checkpoint {checkpoint}: {said}"),
+                reason=shortened(said),
                 is_left_out=True,
             )
             self._master.warn(
@@ -266,13 +279,12 @@ class Commits:
         return give_up_command(self._master.store.path, str(attempt.tried[-1]))
 
     def _tell(self, attempt: CommitAttempt, kind: type[JobEvent], **values: Any) -> None:
-        self._master.observers.tell(
-            kind,
-            checkpoint_ids=tuple(attempt.numbers),
-            duration_s=self._master.queue.now_s - attempt.began_s,
-            tries=attempt.tries,
-            **values,
-        )
+        told = {
+            "checkpoint_ids": tuple(attempt.numbers),
+            "duration_s": self._master.queue.now_s - attempt.began_s,
+            "tries": attempt.tries,
+        }
+        self._master.observers.tell(kind, **(told | values))
 
     def close(self) -> None:
         """Close the committer after what it has under way; what it raises ends nothing else."""

@@ -326,6 +326,7 @@ class JobMaster:
             closing.callback(self._close_store)
             closing.callback(self.savepoints.finish)
             closing.callback(self.commits.close)
+            closing.callback(self.committing.close)
             closing.callback(self.transport.close)
             closing.callback(self._end_futures)
 

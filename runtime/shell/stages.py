@@ -8,16 +8,16 @@ the tasks is the combining of the global committer, if that combines.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from epochgate.errors import UsageError
 from epochgate.fsm import Handles
 from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.api.commit_topology import CommittableBatch, CommittableOperator
 from epochgate.runtime.api.committer import CombiningCommitter, Committables, RetryLater
 from epochgate.runtime.api.committing import processed
-from epochgate.runtime.api.raised import described, in_words
+from epochgate.runtime.api.raised import described, in_words, let_pass
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.task_committer import CommittableSummary
 from epochgate.runtime.closing import close_all
@@ -30,19 +30,7 @@ from epochgate.runtime.store.places import BEFORE, BEHIND, states_of
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
-
-class StageMismatch(UsageError):
-    """A checkpoint holds states of other operators between the commits: its number, how many, how
-    many the sink has.
-    """
-
-    def __str__(self) -> str:
-        checkpoint, stored, own = self.args
-        return (
-            f"checkpoint {checkpoint} holds states of {stored} operators with parallelism 1 "
-            f"between its commits, and the sink has {own}: start with the operators that it was "
-            "taken with"
-        )
+_log = logging.getLogger(__name__)
 
 
 class Processed(NamedTuple):
@@ -59,10 +47,11 @@ class Stage:
         self,
         master: JobMaster,
         tasks: TaskCommits,
+        states: dict[str, list[bytes]],
         side: str,
         restored: CompletedCheckpoint | None,
     ) -> None:
-        self._master, self._tasks, self._side = master, tasks, side
+        self._master, self._tasks, self._all_states, self._side = master, tasks, states, side
         job = cast(Handles[CommittingJob], master.job)
         self._machine = job.before if side == BEFORE else job.behind
         self._make: Callable[[], list[CommittableOperator]] = lambda: (
@@ -70,16 +59,13 @@ class Stage:
         )
         self._operators: list[CommittableOperator] | None = None
         self._states = states_of(restored, side)
-        own = len(self._make())
-        if restored is not None and self._states is not None and len(self._states) != own:
-            raise StageMismatch(restored.checkpoint_id, len(self._states), own)
         self._keep_states(self._states or [])
         master.job.bind(side, "operators", self)
 
     def _keep_states(self, states: list[bytes]) -> None:
         """Let each checkpoint from now on hold these."""
         if any(states):
-            self._master.checkpoints.stage_states[self._side] = states
+            self._all_states[self._side] = states
 
     # port `operators`
 
@@ -113,14 +99,13 @@ class Stage:
 
     def _process(self, batch: CommittableBatch) -> Processed:
         """On the commit's thread; operators that have failed are made again from their states."""
-        if self._operators is None:
-            operators = self._make()
-            for number, operator in enumerate(operators):
-                operator.open(self._states[number] if self._states else None)
-            self._operators = operators
         operators, self._operators = self._operators, None
         checkpoint, values, summaries = batch.checkpoint_id, batch.committables, batch.summaries
+        made = self._make() if operators is None else []
         try:
+            for number, operator in enumerate(made):
+                operator.open(self._states[number] if self._states else None)
+            operators = operators or made
             for operator in operators:
                 values = processed(operator, CommittableBatch(checkpoint, values, summaries))
             committer = self._master.commits.committer
@@ -128,7 +113,7 @@ class Stage:
                 values = {0: [committer.combine(checkpoint, values)]}
             states = [operator.snapshot() for operator in operators]
         except BaseException:
-            close_all(operators)
+            self._close(operators or made)
             raise
         self._operators = operators
         return Processed(values, states)
@@ -165,6 +150,23 @@ class Stage:
         ]
 
     def close(self) -> None:
-        """Close the operators; on the commit's thread."""
-        if self._operators is not None:
-            close_all(self._operators)
+        """Close the operators after what the commit's thread has under way."""
+        limit_s = self._master.configuration.end_timeout_s
+        try:
+            self._master.blocking.run(LANE, lambda: close_all(self._operators or []), limit_s)
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
+            self._note_unclosed(error)
+
+    def _close(self, operators: list[CommittableOperator]) -> None:
+        """Close operators that have failed, which is what is told as the cause."""
+        try:
+            close_all(operators)
+        except BaseException as error:  # noqa: BLE001  # user code may raise anything
+            let_pass(error)
+            self._master.queue.post(self._note_unclosed, error)
+
+    def _note_unclosed(self, error: BaseException) -> None:
+        what = f"an operator {self._side} the tasks' commits could not be closed"
+        _log.error(what, exc_info=error)
+        self._master.warn(f"{what}: {in_words(error)}")

@@ -136,8 +136,7 @@ class TaskCommits:
 
     def note(self, subtask: int, checkpoint: int, outcome: StepOutcome) -> None:
         self._wait_over(subtask)
-        current = self.of(checkpoint).current
-        current.update((share.subtask, share) for share in self._known(subtask, outcome))
+        self.of(checkpoint).current.update(self._asked(subtask, checkpoint, outcome))
         for text in outcome.warnings:
             self._master.warn(text)
         if outcome.reason:
@@ -145,9 +144,10 @@ class TaskCommits:
                 f"the commit of checkpoint {checkpoint} will be tried again: {outcome.reason}"
             )
 
-    def _known(self, subtask: int, outcome: StepOutcome) -> list[Share]:
-        """The shares that are the subtask's to commit, whatever it says."""
-        return [one for one in outcome.shares if one.subtask % self._parallelism == subtask]
+    def _asked(self, subtask: int, checkpoint: int, outcome: StepOutcome) -> Shares:
+        """Of what a subtask says those shares that it was asked to commit."""
+        asked = {share.subtask for share in self.owned(subtask, self.of(checkpoint).current)}
+        return {share.subtask: share for share in outcome.shares if share.subtask in asked}
 
     def release(self, subtask: int, checkpoint: int) -> None:
         found = self._in_tasks[checkpoint]
@@ -155,7 +155,7 @@ class TaskCommits:
         if not found.left:
             del self._in_tasks[checkpoint]
 
-    # what becomes of the checkpoint under way
+    # how the checkpoint under way ends
 
     def completed(self) -> None:
         """It is durable: attempts are restored from it now."""
@@ -172,8 +172,7 @@ class TaskCommits:
 
     def collect(self, subtask: int, checkpoint: int, outcome: StepOutcome) -> None:
         """Keep what a subtask has passed on."""
-        passed = self.of(checkpoint).passed
-        passed.update((share.subtask, share) for share in self._known(subtask, outcome))
+        self.of(checkpoint).passed.update(self._asked(subtask, checkpoint, outcome))
 
     def keep_passed(self, checkpoint: int, earlier: int) -> None:
         """Store what has come of a checkpoint that is not whole."""

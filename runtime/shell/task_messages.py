@@ -98,6 +98,17 @@ EVENT = Argument("an event")
 REASON = Argument("a reason", (str,))
 STATES = Argument("the operators' states", (dict,), values=(bytes,), is_versioned=True)
 COMMITTABLES = Argument("committables", (list,))
+SHARES = Argument("shares", (list,))
+SHARE = (
+    Argument("the subtask of a share", (int,)),
+    Argument("what is left of a share", (list,)),
+    Argument("whether a share is prepared", (bool,)),
+    Argument("what is committed of a share", (list,)),
+    Argument("the number that failed of a share", (int,)),
+    Argument("what a share passes on", (list, type(None))),
+    Argument("the number that a share keeps no more", (int,)),
+)
+"""One share as it travels."""
 TRIES = Argument("a number of tries", (int,))
 COUNT = Argument("a count", (int,))
 WARNINGS = Argument("warnings", (list,))
@@ -130,7 +141,7 @@ def forms_of(coordinators: int) -> dict[str, Form]:
 
 def forms_of_commits() -> dict[str, Form]:
     """Every message that a process may send besides, in a job that commits in its tasks."""
-    said = (CHECKPOINT, TRIES, COMMITTABLES, COUNT, WARNINGS)
+    said = (CHECKPOINT, TRIES, SHARES, COUNT, WARNINGS)
     return {
         "committed": Form("commit_done", said, _committed),
         "commit_later": Form("commit_later", (*said, REASON), _committed_later),
@@ -154,6 +165,19 @@ def _acknowledged(
     return checkpoint, is_final, (states, committables)
 
 
+def _outcome(
+    tag: str, subtask: int, shares: list[Any], before: int, warnings: list[Any], reason: str
+) -> StepOutcome:
+    if problem := problem_of_values(shares, SHARES.name):
+        raise MessageMalformed(f"{tag!r} with {problem}")
+    if not all(type(text) is str for text in warnings):
+        raise MessageMalformed(f"{tag!r} with warnings that are no texts")
+    if problem := next(filter(None, map(_problem_of_share, shares)), None):
+        raise MessageMalformed(f"{tag!r} with {problem}")
+    told = [f"subtask {subtask}: {shortened(text)}" for text in warnings]
+    return StepOutcome([Share(*flat) for flat in shares], before, reason, told)
+
+
 def _committed(
     subtask: int,
     checkpoint: int,
@@ -162,33 +186,18 @@ def _committed(
     before: int,
     warnings: list[Any],
 ) -> tuple[Any, ...]:
-    if problem := problem_of_values(shares, COMMITTABLES.name):
-        raise MessageMalformed(f"'committed' with {problem}")
-    if not all(type(text) is str for text in warnings):
-        raise MessageMalformed("'committed' with warnings that are no texts")
-    try:
-        read = [Share(*flat) for flat in shares]
-    except TypeError:
-        raise MessageMalformed("'committed' with a share of another form") from None
-    if problem := next(filter(None, map(_problem_of_share, read)), None):
-        raise MessageMalformed(f"'committed' with {problem}")
-    told = [f"subtask {subtask}: {shortened(text)}" for text in warnings]
-    return checkpoint, tries, StepOutcome(read, before, "", told)
+    outcome = _outcome("committed", subtask, shares, before, warnings, "")
+    if any(share.rest or share.passed is None for share in outcome.shares):
+        raise MessageMalformed("'committed' with a share that is not committed, or not passed on")
+    return checkpoint, tries, outcome
 
 
-def _problem_of_share(share: Share) -> str | None:
-    kinds = {
-        "subtask": (share.subtask, (int,)),
-        "rest": (share.rest, (list,)),
-        "is_prepared": (share.is_prepared, (bool,)),
-        "done": (share.done, (list,)),
-        "failed": (share.failed, (int,)),
-        "passed": (share.passed, (list, type(None))),
-    }
-    for name, (value, types) in kinds.items():
-        if type(value) not in types:
-            return f"{_described(value)} as {name} of a share, expected {_named(types)}"
-    return None
+def _problem_of_share(flat: Any) -> str | None:
+    """Why this is no share as it travels, or None."""
+    if type(flat) is not list or len(flat) != len(SHARE):
+        return f"{_described(flat)} as a share, expected a list of {len(SHARE)}"
+    problems = (one.problem_with(value) for one, value in zip(SHARE, flat, strict=True))
+    return next(filter(None, problems), None)
 
 
 def _committed_later(
@@ -200,8 +209,10 @@ def _committed_later(
     warnings: list[Any],
     reason: str,
 ) -> tuple[Any, ...]:
-    _, _, outcome = _committed(subtask, checkpoint, tries, shares, before, warnings)
-    outcome.reason = f"subtask {subtask}: {shortened(reason)}"
+    reason = f"subtask {subtask}: {shortened(reason)}"
+    outcome = _outcome("commit_later", subtask, shares, before, warnings, reason)
+    if any(share.passed is not None for share in outcome.shares):
+        raise MessageMalformed("'commit_later' with a share that is passed on")
     return checkpoint, tries, outcome, outcome.reason
 
 

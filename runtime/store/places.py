@@ -27,7 +27,7 @@ at the global committer.
 
 @dataclass
 class Place:
-    """Where one checkpoint is. shares: in the tasks, what has become of each subtask's part.
+    """Where one checkpoint is. shares: in the tasks, the state of each subtask's part.
     tries: of each subtask how many of its commits have failed; at the global committer under -1.
     summaries: behind the tasks, [subtask, committables, failed] each.
     """

@@ -18,6 +18,7 @@ from epochgate.fsm import System
 from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
@@ -69,6 +70,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/test_spare_processes.py",
         "tests/runtime/test_concurrent_attempts.py",
     ),
+    CommittingJob: ("tests/runtime/committing/test_committing.py",),
     SplitAssignments: OF_SOURCES,
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),

@@ -20,6 +20,7 @@ from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
+from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
@@ -39,6 +40,7 @@ from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import RecordedAfterwards, StreamingQuery
 from epochgate.models.closed.talking import TalkingJob
 from epochgate.models.closed.updating import UpdatedControl
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
@@ -117,6 +119,7 @@ COMMITS = (
 )
 PARTS = {"committer": COMMITS, "post_commit": COMMITS}
 """Systems around some of the job's machines; other names mean other machines in them."""
+FEW = {"subtasks": 1, "operators_before": 0, "operators_behind": 0}
 OWN: dict[type[System], tuple[Bounds, ...]] = {
     BatchSnapshots: (bounds(BatchJob, R=2, E=2, F=1), bounds(BatchJob)),
     Recreations: (bounds(RecreatedJob, R=2, E=2), bounds(RecreatedJob)),
@@ -127,6 +130,14 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(ConcurrentAttempts, F=0),
         bounds(ConcurrentAttempts, events=0, said=0, F=2),
         bounds(ConcurrentAttempts),
+    ),
+    CommittingJob: (
+        bounds(CommittingInSteps, **FEW, F=0),
+        bounds(CommittingInSteps, **FEW),
+        bounds(CommittingInSteps, subtasks=1),
+        bounds(CommittingInSteps, task_committers=0, subtasks=1),
+        bounds(CommittingInSteps, operators_before=0, operators_behind=0),
+        bounds(CommittingAgain, operators_before=0, operators_behind=0),
     ),
     SplitAssignments: (
         bounds(ConcurrentSources),

@@ -19,6 +19,7 @@ from epochgate.models.closed.sources import Sources
 from epochgate.models.closed.steering import SteeredQuery
 from epochgate.models.closed.streaming import StreamingQuery
 from epochgate.models.closed.updating import UpdatedControl
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
@@ -40,6 +41,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     ConcurrentJob,
+    CommittingJob,
     SplitAssignments,
     Compactions,
     QueryBatches,

@@ -28,12 +28,13 @@ from epochgate.fsm.errors import DeclarationError
 from tests.mutation.bodies import BodyMutant, Case
 from tests.mutation.homes import HOMES, Home
 
-MACHINES: dict[str, type[Machine]] = {
-    name: home.machine for name, home in HOMES.items() if "ROWS" in vars(home.machine)
-}
+MACHINES: dict[str, type[Machine]] = {}
 """All machines that run, on the driver, in workers and in sources, but variants that add no
 rows.
 """
+for _name, _home in HOMES.items():
+    if all(_home.machine.ROWS is not other.ROWS for other in MACHINES.values()):
+        MACHINES[_name] = _home.machine
 
 Rows = tuple[Row, ...]
 
@@ -126,7 +127,7 @@ def differing(name: str, breaking: Breaking, earlier: Iterable[Mutant]) -> Itera
     """The broken tables of a machine that mean something else than it and the earlier ones."""
     machine = MACHINES[name]
     known = {_said(machine, each.rows, each.trigger) for each in earlier}
-    for position in range(rows_of_base(machine), len(machine.ROWS)):
+    for position in own_rows(machine):
         row = machine.ROWS[position]
         right = _meaning(machine, machine.ROWS, row.trigger)
         known.add(_said(machine, machine.ROWS, row.trigger))
@@ -144,12 +145,12 @@ def _said(machine: type[Machine], rows: Rows, trigger: str) -> tuple[Any, ...]:
     return trigger, *(done for done, _ in _meaning(machine, rows, trigger).values())
 
 
-def rows_of_base(machine: type[Machine]) -> int:
-    """How many rows a machine begins with that stand in one that it varies, and are broken there;
-    0 if it is no variant.
-    """
-    bases = [base.ROWS for base in machine.__mro__[1:] if issubclass(base, Machine)]
-    return max(len(rows) for rows in bases if machine.ROWS[: len(rows)] == rows)
+def own_rows(machine: type[Machine]) -> list[int]:
+    """The positions of the rows that stand in no machine that it varies, where they are broken."""
+    running = {home.machine for home in HOMES.values()}
+    bases = [base for base in machine.__mro__[1:] if base in running]
+    theirs = {id(row) for base in bases for row in base.ROWS}
+    return [position for position, row in enumerate(machine.ROWS) if id(row) not in theirs]
 
 
 Situation = tuple[str, tuple[tuple[str, bool], ...]]

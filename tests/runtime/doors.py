@@ -14,6 +14,8 @@ from typing import Final
 
 from epochgate.pipeline import CoordinatedOperator, MapOperator
 from epochgate.runtime import (
+    CombiningCommitter,
+    CommittableOperator,
     Committer,
     CoordinatorProvider,
     JobListener,
@@ -22,6 +24,7 @@ from epochgate.runtime import (
     Program,
     Sink,
     SinkWriter,
+    TaskCommitter,
 )
 from epochgate.runtime.api.restart_strategies import RestartStrategy
 from epochgate.runtime.source import Source, SourceReader, SplitEnumerator
@@ -105,6 +108,22 @@ PIPELINE: Final = (
 PIPELINE_CLOSING: Final = ("enumerator.close", "reader.close", "map.close", "writer.close")
 """Of an attempt or of an enumerator that is over; another takes its place."""
 
+COMMITTING: Final = (
+    *("sink.create_task_committer", "sink.has_task_committer"),
+    *("sink.pre_commit_topology", "sink.post_commit_topology"),
+    *("first_on_driver.open", "first_on_driver.process", "first_on_driver.snapshot"),
+    *("first_in_task.open", "first_in_task.process", "first_in_task.snapshot"),
+    "task_committer.commit",
+    *("then_in_task.open", "then_in_task.process", "then_in_task.snapshot"),
+    *("then_on_driver.open", "then_on_driver.process", "then_on_driver.snapshot"),
+    *("combining.combine", "combining.commit", "combining.commit_combined"),
+)
+"""Doors of the steps of a commit, from the writers to the committer on the driver."""
+COMMITTING_CLOSING: Final = (
+    *("first_on_driver.close", "first_in_task.close", "task_committer.close"),
+    *("then_in_task.close", "then_on_driver.close"),
+)
+
 FUNCTION: Final = ("functions.look", "functions.read", "functions.map", "functions.write")
 """Doors of a pipeline that is made of functions."""
 STEERING: Final = (
@@ -137,7 +156,18 @@ STORE: Final = ("store.latest", "store.save", "store.close")
 ROWS: Final = frozenset(
     (*COORDINATOR, *OPERATOR, *COMMITTER, *STRATEGY, *ON_SPARK, *CALLBACKS, *CLOSING, *PIPELINE)
 ) | frozenset(
-    (*PIPELINE_CLOSING, *FUNCTION, *STEERING, *PLANNING, *LISTENER, *BEFORE, *EDGES, *STORE)
+    (
+        *COMMITTING,
+        *COMMITTING_CLOSING,
+        *PIPELINE_CLOSING,
+        *FUNCTION,
+        *STEERING,
+        *PLANNING,
+        *LISTENER,
+        *BEFORE,
+        *EDGES,
+        *STORE,
+    )
 )
 """All doors that a test goes through with each kind of what can be raised."""
 
@@ -286,6 +316,9 @@ CLASSES: Final = {
     CheckpointStore: ("store",),
     Sink: ("sink",),
     SinkWriter: ("writer",),
+    TaskCommitter: ("task_committer",),
+    CommittableOperator: ("first_on_driver", "first_in_task", "then_in_task", "then_on_driver"),
+    CombiningCommitter: ("combining",),
     Source: ("source",),
     SourceReader: ("reader",),
     SplitEnumerator: ("enumerator", "planner"),

@@ -7,12 +7,24 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.shell.task_messages import COMMITTABLES, Argument, forms_of
+from epochgate.runtime import CommitTopology, SinkOperator
+from epochgate.runtime.shell.task_messages import (
+    COMMITTABLES,
+    SHARES,
+    WARNINGS,
+    Argument,
+    forms_of,
+    forms_of_commits,
+)
 from epochgate.runtime.store.checkpoint import PLAIN_DEPTH_MAX
-from tests.runtime.scripted import Script, simulated
+from epochgate.runtime.testing.scripted import ScriptedProgram
+from epochgate.runtime.testing.simulation import SimulatedJob
+from tests.runtime.committing.sinks import Target, TargetSink
+from tests.runtime.scripted import EchoOperator, Script, simulated
 
 COORDINATORS = 1
-FORMS = forms_of(COORDINATORS)
+COMMITS = forms_of_commits()
+FORMS = forms_of(COORDINATORS) | COMMITS
 SAMPLES: dict[type, list[Any]] = {
     type(None): [None],
     bool: [True, False],
@@ -23,6 +35,19 @@ SAMPLES: dict[type, list[Any]] = {
     list: [[], [1]],
     dict: [{}, {"1": 1}],
 }
+
+
+def job_of(script: Script, subtasks: int = 1) -> SimulatedJob:
+    """A job whose tasks commit."""
+    sink = TargetSink(Target())
+    return simulated(
+        script,
+        subtasks=subtasks,
+        program=lambda script: ScriptedProgram(
+            {"op": EchoOperator(script), "sink": SinkOperator(sink)}, script
+        ),
+        topology=CommitTopology.of(sink),
+    )
 
 
 def nested(depth: int) -> list[Any]:
@@ -47,12 +72,46 @@ def wrong(argument: Argument) -> Iterator[Any]:
             if kind not in argument.values:
                 yield {"op": values[0]}
                 yield {"right": right_items(argument)[0], "op": values[0]}
-    if argument is COMMITTABLES:
+    if argument in (COMMITTABLES, SHARES):
         yield from ([{b"key": 1}], nested(PLAIN_DEPTH_MAX), [(1, 2)], [2**64], ["\ud800"])
 
 
 def right_items(argument: Argument) -> list[Any]:
     return [SAMPLES[kind][0] for kind in argument.values]
+
+
+def share_with(position: int, value: Any) -> list[Any]:
+    share: list[Any] = [0, [], True, ["row"], 0, ["row"], 0]
+    share[position] = value
+    return share
+
+
+WRONG_SHARES: list[Any] = [
+    *(value for values in SAMPLES.values() for value in values),
+    *([], [0], share_with(0, 0)[:-1], [*share_with(0, 0), None], tuple(share_with(0, 0))),
+    *(
+        share_with(0, -1),
+        share_with(4, -1),
+        share_with(6, -1),
+        {str(n): n for n in range(7)},
+        "shares1",
+    ),
+    *(
+        share_with(position, value)
+        for position, types in enumerate(
+            ((int,), (list,), (bool,), (list,), (int,), (list, type(None)), (int,))
+        )
+        for kind, values in SAMPLES.items()
+        for value in values
+        if kind not in types
+    ),
+]
+"""Shares with a value of each wrong type at each position, and of other lengths."""
+SHARES_OF: dict[str, list[Any]] = {
+    "committed": [share_with(1, ["row"]), share_with(5, None)],
+    "commit_later": [share_with(5, ["row"])],
+}
+"""Those that cannot be true of what the message says."""
 
 
 def right(argument: Argument) -> list[Any]:
@@ -61,6 +120,10 @@ def right(argument: Argument) -> list[Any]:
         return [argument.least, argument.most]
     if argument.values:
         return [{}, *({"op": item} for item in right_items(argument))]
+    if argument is SHARES:
+        return [[]]
+    if argument is WARNINGS:
+        return [[], [""]]
     return [value for kind in argument.types or SAMPLES for value in SAMPLES[kind]]
 
 
@@ -73,6 +136,12 @@ def wrong_messages() -> Iterator[Any]:
         for position, argument in enumerate(form.arguments):
             yield [tag, *good[:position]]
             yield from ([tag, *good[:position], v, *good[position + 1 :]] for v in wrong(argument))
+    for tag in COMMITS:
+        reason = [""] * (tag == "commit_later")
+        for share in [*WRONG_SHARES, *SHARES_OF[tag]]:
+            yield [tag, 1, 0, [share], 0, [], *reason]
+            yield [tag, 1, 0, [share_with(5, None if reason else ["row"]), share], 0, [], *reason]
+        yield from ([tag, 1, 0, [], 0, ["a", text], *reason] for text in (1, None, b"a", ["a"]))
 
 
 WRONG = list(wrong_messages())
@@ -89,7 +158,7 @@ def test_every_message_has_wrong_forms() -> None:
 @pytest.mark.parametrize("message", WRONG, ids=lambda message: repr(message)[:60])
 def test_a_malformed_message_costs_its_attempt_alone(message: Any) -> None:
     script = Script()
-    job = simulated(script, subtasks=2)
+    job = job_of(script, subtasks=2)
     job.settle()
     job.transport.inbox.received(0, job.machines.attempt[0].identity, [message])
     job.settle()
@@ -110,13 +179,23 @@ def test_every_value_of_the_declared_form_is_taken(tag: str) -> None:
     good = [right(argument)[0] for argument in form.arguments]
     for position, argument in enumerate(form.arguments):
         for value in right(argument):
-            job = simulated(Script())
+            job = job_of(Script())
             job.settle()
             message = [tag, *good[:position], value, *good[position + 1 :]]
             job.transport.inbox.received(0, job.machines.attempt[0].identity, [message])
             job.rest()
             reasons = [failure.reason for failure in job.master.report.failures]
             assert not [reason for reason in reasons if "malformed" in reason], message
+
+
+@pytest.mark.parametrize("message", [["committed", 1, 0, [], 0, []], ["commit_later"]])
+def test_a_job_without_commits_in_its_tasks_knows_no_answers_to_them(message: Any) -> None:
+    job = simulated(Script())
+    job.settle()
+    job.transport.inbox.received(0, job.machines.attempt[0].identity, [message])
+    job.settle()
+    reason = job.master.report.failures[0].reason
+    assert reason == f"it sent a malformed message: the unknown tag {message[0]!r}"
 
 
 def test_a_malformed_message_is_described_and_not_repeated() -> None:

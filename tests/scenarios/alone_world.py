@@ -8,6 +8,7 @@ from epochgate.fsm import System
 from epochgate.fsm.ports import Effect
 from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.models.query_batch import QueryBatches
@@ -60,6 +61,7 @@ ALONE: dict[str, type[AloneWorld]] = {
     "query": alone(QueryBatches),
     "recreation": alone(Recreations),
     "splits": alone(SplitAssignments),
+    "steps": alone(CommittingJob),
     "task": alone(TaskSystem),
 }
 """The word that makes a world -> the world."""

@@ -40,7 +40,7 @@ WAYS = {
     "runtime/tracing/file_journal.py": Way(
         ("record_event",), "a trace has the states of the machines, and decides nothing"
     ),
-    "runtime/shell/job_master.py": Way(("ConcurrentJob", "Job"), VARIANT),
+    "runtime/shell/job_master.py": Way(("CommittingJob", "ConcurrentJob", "Job"), VARIANT),
     "runtime/source/assignment.py": Way(
         ("TransitionRefused", "machine_behind"),
         "a reader's or the user's call is refused whole, before anything of it is done",

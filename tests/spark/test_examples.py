@@ -66,8 +66,8 @@ def connected_workers(driver: psutil.Process) -> list[psutil.Process]:
     return found
 
 
-def kill_workers(driver: subprocess.Popen[str], seed: int, kills: int) -> int:
-    """Kill workers at moments drawn from the seed, once three work; how many were hit. The next
+def kill_workers(driver: subprocess.Popen[str], seed: int, kills: int, tasks: int = 3) -> int:
+    """Kill workers at moments drawn from the seed, once all tasks work; how many were hit. The next
     ones are hit while the first come up again, since a job waits for no killer.
     """
     choice, hit = random.Random(seed), 0
@@ -75,7 +75,7 @@ def kill_workers(driver: subprocess.Popen[str], seed: int, kills: int) -> int:
     while hit < kills and driver.poll() is None and time.monotonic() < deadline_s:
         with contextlib.suppress(psutil.NoSuchProcess):
             up = connected_workers(psutil.Process(driver.pid))
-            if len(up) < (1 if hit else 3):
+            if len(up) < (1 if hit else tasks):
                 time.sleep(0.02)
                 continue
             time.sleep(choice.uniform(0.1, 0.7))  # the moment is the seed's

@@ -1,4 +1,4 @@
-"""The machines of a driver that runs, which the next driver has anew."""
+"""The machines of a driver that runs, which each driver begins with as they are declared."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from epochgate.models.studies import valve
 from epochgate.models.studies.broken import (
     acknowledged,
-    commit,
     concurrent,
     flooding,
     in_doubt,
@@ -14,6 +13,7 @@ from epochgate.models.studies.broken import (
     setting,
     sources,
 )
+from epochgate.models.studies.broken.of_commits import OF_COMMITS
 from epochgate.models.studies.broken.of_queries import OF_QUERIES
 from epochgate.models.studies.broken.variant import Broken as Broken
 from epochgate.models.studies.cases import hudi, iceberg, paimon, risingwave, sinkv2
@@ -111,96 +111,7 @@ BROKEN: dict[str, Broken] = {
         3,
         "pending.begin timer.expire main.run",
     ),
-    "commit.unstored_ledger": Broken(
-        commit.UnstoredLedger,
-        "none is left out",
-        9,
-        "checkpoint.hear checkpoint.persist driver.die driver.start sink.apply",
-    ),
-    "commit.removed_too_much": Broken(
-        commit.RemovedTooMuch,
-        "what leaves the ledger has taken effect",
-        8,
-        "checkpoint.hear checkpoint.hear sink.apply sink.answer",
-    ),
-    "commit.early": Broken(
-        commit.EarlyCommit,
-        "nothing takes effect before its checkpoint is durable",
-        2,
-        "checkpoint.begin sink.apply",
-    ),
-    "commit.forgotten_ledger": Broken(
-        commit.ForgottenLedger,
-        "none is left out",
-        9,
-        "checkpoint.hear checkpoint.persist driver.die driver.start sink.apply",
-    ),
-    "commit.given_up_together": Broken(
-        commit.GivenUpTogether,
-        "none is left out",
-        11,
-        "checkpoint.persist checkpoint.persist doubt.forgo doubt.store driver.start sink.apply",
-    ),
-    "commit.given_up_in_vain": Broken(
-        commit.GivenUpInVain,
-        "no later start commits what a person has given up",
-        7,
-        "checkpoint.persist doubt.forgo doubt.store driver.start sink.apply",
-    ),
-    "commit.late_answer": Broken(
-        commit.LateAnswer,
-        "what leaves the ledger has taken effect",
-        8,
-        "checkpoint.hear sink.leave_out sink.answer_again",
-    ),
-    "commit.appending": Broken(
-        commit.Appending,
-        "I9: a committable takes effect once",
-        8,
-        "sink.apply driver.die driver.start sink.apply",
-    ),
-    "commit.key_of_a_run": Broken(
-        commit.KeyOfARun, "I9: a committable takes effect once", 8, "sink.apply driver.die"
-    ),
-    "commit.last_seen": Broken(
-        commit.LastSeen, "I9: a committable takes effect once", 13, "sink.apply driver.die"
-    ),
-    "commit.skipped_empty": Broken(
-        commit.SkippedEmpty,
-        "C5: the target of a job that has finished knows each of its checkpoints",
-        13,
-        "driver.die driver.finish",
-    ),
-    "commit.finished_too_early": Broken(
-        commit.FinishedTooEarly,
-        "the ledger of a job that has finished is empty",
-        9,
-        "checkpoint.hear driver.finish",
-    ),
-    "commit.unfenced": Broken(
-        commit.Unfenced,
-        "a driver that was replaced changes nothing in the target",
-        6,
-        "driver.die driver.start zombie.apply",
-    ),
-    "commit.silently_back": Broken(
-        commit.SilentlyBack,
-        "the target is never ahead of a driver that works",
-        6,
-        "sink.apply driver.die driver.go_back",
-    ),
-    "commit.forgotten_debt": Broken(
-        commit.ForgottenDebt, "C8: the next driver finds what work is owed", 7, "sink.answer"
-    ),
-    "commit.skipped_work": Broken(
-        commit.SkippedWork, "C7: the work of commits is done in their order", 12, "worker.fail"
-    ),
-    "commit.work_in_the_way": Broken(
-        commit.WorkInTheWay,
-        "C9: checkpoints complete",
-        6,
-        "sink.answer",
-    ),
+    **OF_COMMITS,
     "concurrent.hasty_reset": Broken(
         concurrent.HastyReset,
         "the record is told of an attempt that another one outlives",

@@ -104,6 +104,28 @@ class LateAnswer(CommitJob):
     committer: Committer = machines(GullibleCommitter)
 
 
+class ForgetfulAdoption(Committer):
+    """A committer that takes the tries of the last checkpoint of the ledger for all of it."""
+
+    def enter_adopted(self, checkpoint: int, tries: int) -> None:
+        self.tries = tries
+        self.waiting.push(checkpoint)
+
+
+class TriesOfTheLast(CommitJob):
+    """The oldest checkpoint of the restored ledger was tried, and a newer one was not."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **CommitJob.CONSTANTS,
+        **ONE,
+        "wanted": 3,
+        "F": 2,
+        "commit_retries": 1,
+    }
+
+    committer: Committer = machines(ForgetfulAdoption)
+
+
 class AppendingSink(Sink):
     """A sink without keys."""
 

@@ -17,7 +17,8 @@ GUIDE = Path(__file__).parents[3] / "docs" / "sinks.md"
 
 
 def example() -> tuple[str, dict[str, Any]]:
-    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    (code,) = [block for block in blocks if "class JsonLines(Sink)" in block]
     names: dict[str, Any] = {"__name__": __name__}
     exec(compile(code, GUIDE.name, "exec", dont_inherit=True), names)  # noqa: S102  # the page's own code
     return code, names
