@@ -9,7 +9,7 @@ committer's. Leaves writing to the writer. Runs in the task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class SinkOperator(Operator):
 
     def owns(self, committable: Any) -> bool:
         """Return whether a committable of the job is of this sink."""
-        return self._label is None or label_of(committable, "")[0] == self._label
+        return label_of(committable, "")[0] == (self._label or "")
 
     def commit(self, checkpoint_id: int, tries: int, shares: list[Share]) -> StepOutcome:
         """Commit this sink's shares of a completed checkpoint, as far as that goes."""
@@ -123,6 +123,10 @@ class SinkOperator(Operator):
                 share.done = labelled(self._label, share.done)
                 if share.passed is not None:
                     share.passed = labelled(self._label, share.passed)
+
+    def metrics(self) -> Mapping[str, int | float]:
+        """Return how many commits in the task ended with each signal."""
+        return {} if self._step is None else dict(self._step.counters)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Forget the committables, which the committer has now."""
