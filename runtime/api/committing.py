@@ -47,7 +47,8 @@ class Share:
 
     subtask: which handed it over. is_prepared: the operators in front of the committer have
     processed it. rest: what is to be committed. done: what is. failed: how much has failed for a
-    known reason. passed: what has come out of the step, once `rest` is empty.
+    known reason. passed: what has come out of the step, once `rest` is empty. settled: how much was
+    committed for it, of which nothing is kept.
     """
 
     subtask: int
@@ -56,15 +57,21 @@ class Share:
     done: list[Any] = field(default_factory=list)
     failed: int = 0
     passed: list[Any] | None = None
+    settled: int = 0
 
     def flat(self) -> list[Any]:
         """As it travels and is stored."""
-        return [self.subtask, self.rest, self.is_prepared, self.done, self.failed, self.passed]
+        told = [self.subtask, self.rest, self.is_prepared, self.done, self.failed, self.passed]
+        return [*told, self.settled]
+
+    def settle(self) -> None:
+        """Keep no longer what was committed; what has come of it is in `passed`."""
+        self.settled, self.done = self.settled + len(self.done), []
 
     @property
     def summary(self) -> tuple[int, int]:
         """How many committables there are and were, and how many of them have failed."""
-        return len(self.rest) + len(self.done) + self.failed, self.failed
+        return len(self.rest) + len(self.done) + self.settled + self.failed, self.failed
 
 
 @dataclass

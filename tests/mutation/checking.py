@@ -138,7 +138,6 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(CommittingInSteps, task_committers=0, subtasks=1),
         bounds(CommittingInSteps, operators_before=0, operators_behind=0),
         bounds(CommittingAgain, operators_before=0, operators_behind=0),
-        bounds(CommittingInSteps),
     ),
     SplitAssignments: (
         bounds(ConcurrentSources),

@@ -81,7 +81,7 @@ def right_items(argument: Argument) -> list[Any]:
 
 
 def share_with(position: int, value: Any) -> list[Any]:
-    share: list[Any] = [0, [], True, ["row"], 0, ["row"]]
+    share: list[Any] = [0, [], True, ["row"], 0, ["row"], 0]
     share[position] = value
     return share
 
@@ -89,11 +89,17 @@ def share_with(position: int, value: Any) -> list[Any]:
 WRONG_SHARES: list[Any] = [
     *(value for values in SAMPLES.values() for value in values),
     *([], [0], share_with(0, 0)[:-1], [*share_with(0, 0), None], tuple(share_with(0, 0))),
-    *(share_with(0, -1), share_with(4, -1), {str(n): n for n in range(6)}, "shares"),
+    *(
+        share_with(0, -1),
+        share_with(4, -1),
+        share_with(6, -1),
+        {str(n): n for n in range(7)},
+        "shares1",
+    ),
     *(
         share_with(position, value)
         for position, types in enumerate(
-            ((int,), (list,), (bool,), (list,), (int,), (list, type(None)))
+            ((int,), (list,), (bool,), (list,), (int,), (list, type(None)), (int,))
         )
         for kind, values in SAMPLES.items()
         for value in values

@@ -267,8 +267,9 @@ class Parts(Environment):
     def keep(self, checkpoint: int, earlier: int, tries: int) -> None:
         self.system.store.check_begun(checkpoint)
         assert tries == self.failed[earlier - 1], "a stored checkpoint counts the tries"
-        self.is_kept[earlier - 1] = True
-        self.kept_tries[earlier - 1] = tries
+        if self.is_held[earlier - 1]:
+            self.is_kept[earlier - 1] = True
+            self.kept_tries[earlier - 1] = tries
 
     def note(self, checkpoint: int, outcome: int) -> None:
         tries = self.failed[checkpoint - 1] + 1

@@ -26,8 +26,7 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.api.operator import metrics_of
 from epochgate.runtime.api.reports import summed
-from epochgate.runtime.shell.committing import StepMissing
-from epochgate.runtime.shell.stages import StageMismatch
+from epochgate.runtime.shell.fitting import StageMismatch, StepMissing
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.committing.sinks import Manifest, Target, TargetTaskCommitter
 from tests.runtime.committing.steady import SteadySink, steady, take
