@@ -15,6 +15,7 @@ from epochgate.fsm import VirtualClock
 from epochgate.fsm.inside import machine_behind
 from epochgate.runtime import (
     Committer,
+    CommitTopology,
     CoordinatorProvider,
     JobConfiguration,
     JobMaster,
@@ -62,7 +63,8 @@ class SilentTransport(Transport):
 
 class SilentJob:
     """A job that runs from the first moment on. `store`: in memory unless another is given;
-    `committer`: none, unless one is, which knows the job's `run_id`.
+    `committer`: none, unless one is, which knows the job's `run_id`. `topology`: of commits;
+    `transport`: one that carries what has to come somewhere.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class SilentJob:
         store: CheckpointStore | None = None,
         committer: Committer | None = None,
         run_id: str = "run",
+        topology: CommitTopology | None = None,
+        transport: SilentTransport | None = None,
     ) -> None:
         self.subtasks = subtasks
         configuration = JobConfiguration(
@@ -82,8 +86,9 @@ class SilentJob:
             run_id,
             checkpoint_interval_s=None,
             restart_strategy=FixedDelay(attempts_max=10**9, delay_s=RESTART_DELAY_S),
+            topology=topology or CommitTopology(),
         )
-        self.transport, self.clock = SilentTransport(), VirtualClock()
+        self.transport, self.clock = transport or SilentTransport(), VirtualClock()
         self.master = JobMaster(
             configuration,
             transport=self.transport,

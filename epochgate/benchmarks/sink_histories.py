@@ -30,6 +30,7 @@ from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.filesystem import AnyPath, LocalFileSystem
 from epochgate.runtime.objects.log import FOLDER, STATE_EVERY
 from epochgate.spark.files.checkpoint_directory import checkpoint_name
+from epochgate.spark.parquet_sink.gathered import as_text
 from epochgate.spark.parquet_sink.manifests import write_manifest
 from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, REMEMBERED
 
@@ -57,7 +58,7 @@ def _parquet(place: FilesPlace, folder: Path, commits: int) -> None:
         visible = folder / "target" / checkpoint_name(checkpoint)
         visible.mkdir()
         place.link(visible / one.visible_path)
-        write_manifest(files, working, checkpoint, RUN_ID, [one])
+        write_manifest(files, working, checkpoint, RUN_ID, as_text([one]))
 
 
 def _objects(place: ObjectsPlace, folder: Path, commits: int) -> None:

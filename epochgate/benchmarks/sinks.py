@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.benchmarks.figures import Table, number, percentile
-from epochgate.benchmarks.silent import JOB_ID, Part, SilentJob
+from epochgate.benchmarks.silent import JOB_ID, Part, SilentJob, SilentTransport
 from epochgate.benchmarks.sink_histories import HISTORIES
 from epochgate.benchmarks.sink_places import Kinds, Place, kinds
 from epochgate.errors import EpochgateError
+from epochgate.runtime.api.commit_topology import CommitTopology
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.store import CompletedCheckpoint, DirectoryCheckpointStore
 
@@ -53,7 +54,13 @@ class CommitMissing(EpochgateError):
 class SinkJob(SilentJob):
     """A job whose checkpoints are committed by a sink; `earlier`: how many were before."""
 
-    def __init__(self, folder: Path, place: Place, earlier: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        place: Place,
+        earlier: int = 0,
+        transport: SilentTransport | None = None,
+    ) -> None:
         self.place, self._staged = place, itertools.count(earlier + 1_000_000, 1_000_000)
         store = DirectoryCheckpointStore(folder / "checkpoints", job_id=JOB_ID)
         if earlier:
@@ -63,7 +70,15 @@ class SinkJob(SilentJob):
         self.committer = place.sink.create_committer(
             SinkStart(JOB_ID, RUN_ID, restored, epoch=store.epoch)
         )
-        super().__init__(SUBTASKS, [], store=store, committer=self.committer, run_id=RUN_ID)
+        super().__init__(
+            SUBTASKS,
+            [],
+            store=store,
+            committer=self.committer,
+            run_id=RUN_ID,
+            topology=CommitTopology.of(place.sink),
+            transport=transport,
+        )
         self.work()
 
     def sample(self, committables: int, state_bytes: int) -> float:

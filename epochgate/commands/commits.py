@@ -223,7 +223,7 @@ def _of_ingest(target: str, newest: CompletedCheckpoint) -> Callable[[SinkStart]
 
     values = [v for part in in_doubt(newest).values() for held in part.values() for v in held]
     found = [one for one in map(readable, values) if one is not None]
-    names = {_partition(one.file) for one in found if one.file and one.label != REJECTS}
+    names = {_partition(name) for one in found if one.label != REJECTS for name in one.files}
     options = IngestOptions(
         ".",
         target,

@@ -142,6 +142,13 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
         help="end a file of the target at this size, such as 64MB; each checkpoint also ends its "
         "files (default: 256MiB)",
     )
+    add(
+        "--commit-in",
+        choices=("driver", "tasks"),
+        default="driver",
+        help="where files and rows of a checkpoint are looked at and moved: on the driver, or "
+        "in the tasks, in parallel, before the driver makes them visible (default: driver)",
+    )
 
 
 def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
@@ -307,6 +314,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         partition_by=() if arguments.partition_by is None else _names(arguments.partition_by),
         **reading_from(arguments),
         file_bytes=parse_size_bytes(arguments.file_size),
+        commit_in=arguments.commit_in,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
         forget_after_s=parse_duration_s(arguments.forget_after),

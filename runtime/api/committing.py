@@ -30,6 +30,13 @@ from epochgate.runtime.api.task_committer import (
 )
 from epochgate.runtime.closing import Closeable, close_all
 
+COUNTED: Final = {
+    "": "committed",
+    BEFORE: "already_committed",
+    LATER: "retried",
+    FAILED: "failed",
+}
+"""Signal of a committable -> the counter of it."""
 SAID_MAX: Final = 3
 """Failed committables whose reasons are told, of each call."""
 
@@ -40,7 +47,8 @@ class Share:
 
     subtask: which handed it over. is_prepared: the operators in front of the committer have
     processed it. rest: what is to be committed. done: what is. failed: how much has failed for a
-    known reason. passed: what has come out of the step, once `rest` is empty.
+    known reason. passed: what has come out of the step, once `rest` is empty. settled: how much was
+    committed for it, of which nothing is kept.
     """
 
     subtask: int
@@ -49,15 +57,21 @@ class Share:
     done: list[Any] = field(default_factory=list)
     failed: int = 0
     passed: list[Any] | None = None
+    settled: int = 0
 
     def flat(self) -> list[Any]:
         """As it travels and is stored."""
-        return [self.subtask, self.rest, self.is_prepared, self.done, self.failed, self.passed]
+        told = [self.subtask, self.rest, self.is_prepared, self.done, self.failed, self.passed]
+        return [*told, self.settled]
+
+    def settle(self) -> None:
+        """Keep no longer what was committed; what has come of it is in `passed`."""
+        self.settled, self.done = self.settled + len(self.done), []
 
     @property
     def summary(self) -> tuple[int, int]:
         """How many committables there are and were, and how many of them have failed."""
-        return len(self.rest) + len(self.done) + self.failed, self.failed
+        return len(self.rest) + len(self.done) + self.settled + self.failed, self.failed
 
 
 @dataclass
@@ -79,6 +93,8 @@ class TasksStep:
     def __init__(self, sink: Sink, context: OperatorContext) -> None:
         self._committer = sink.create_task_committer(context) if sink.has_task_committer else None
         self._first, self._then = operators_in_task(sink)
+        self.counters = dict.fromkeys(COUNTED.values(), 0) if self._committer else {}
+        """How many commits of a committable ended with each signal since the attempt began."""
 
     @property
     def has_operators(self) -> bool:
@@ -143,6 +159,7 @@ class TasksStep:
         for share in outcome.shares:
             share.rest = []
         for share, request in asked:
+            self.counters[COUNTED[request.signal]] += 1
             _read_signal(share, request, outcome)
 
     def close(self) -> None:

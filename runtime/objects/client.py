@@ -78,6 +78,9 @@ class ReadableObjects(Protocol):
 class ObjectStore(ReadableObjects, Protocol):
     """What is below one URL, to be written too."""
 
+    def find(self, folder: str, after: str = "") -> Iterator[ObjectStatus]:
+        """What is below `folder`, of keys greater than `after`; else as above."""
+
     def get(self, key: str) -> bytes:
         """The whole object; `FileNotFoundError` if there is none."""
 
@@ -225,9 +228,9 @@ class ObstoreObjects:
         with _told(key):
             return _status(self._store.head(key))
 
-    def find(self, folder: str) -> Iterator[ObjectStatus]:
-        """What is below `folder`."""
-        pages = self._store.list(folder or None, chunk_size=_PAGE)
+    def find(self, folder: str, after: str = "") -> Iterator[ObjectStatus]:
+        """What is below `folder`, with keys greater than `after`."""
+        pages = self._store.list(folder or None, offset=after or None, chunk_size=_PAGE)
         while True:
             with _told(folder):
                 page = next(pages, None)

@@ -28,7 +28,7 @@ from epochgate.runtime.api.way_on import give_up_command
 from epochgate.runtime.shell.blocking_work import in_lane
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.checkpoint import committed_of, debts_of
-from epochgate.runtime.store.places import GLOBAL
+from epochgate.runtime.store.places import GLOBAL, places_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
@@ -127,13 +127,19 @@ class Commits:
                 self._held[checkpoint] = dict(flat)
             self.hold(restored.checkpoint_id, restored.committables)
         if committer is not None:
-            self._open(committer)
+            self._open(committer, restored)
         if restored is not None:
             self._held |= {earlier: dict(flat) for earlier, flat in debts_of(restored).items()}
         master.job.bind("committer", "sink", self)
 
-    def _open(self, committer: Committer) -> None:
-        run_id, held = self._master.configuration.run_id, dict(self._held)
+    def _open(self, committer: Committer, restored: CompletedCheckpoint | None) -> None:
+        run_id = self._master.configuration.run_id
+        held = {number: dict(part) for number, part in self._held.items()}
+        for number, place in ({} if restored is None else places_of(restored)).items():
+            for share in place.shares:
+                # What the tasks have committed, and has not come out of their step.
+                known = held[number].get(share.subtask, [])
+                held[number][share.subtask] = [*known, *share.done, *(share.passed or [])]
         try:
             limit_s = self._master.configuration.commit_timeout_s
             self._master.blocking.run(LANE, lambda: committer.open(run_id, held), limit_s)

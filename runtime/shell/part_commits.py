@@ -92,3 +92,5 @@ def _pass_on(checkpoint_id: int, sinks: list[SinkOperator], shares: list[Share])
         for share, part in zip(shares, parts, strict=True):
             assert share.passed is not None, "each share was given its list above"
             share.passed += part.passed or []
+    for share in shares:
+        share.settle()

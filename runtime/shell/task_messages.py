@@ -106,6 +106,7 @@ SHARE = (
     Argument("what is committed of a share", (list,)),
     Argument("the number that failed of a share", (int,)),
     Argument("what a share passes on", (list, type(None))),
+    Argument("the number that a share keeps no more", (int,)),
 )
 """One share as it travels."""
 TRIES = Argument("a number of tries", (int,))

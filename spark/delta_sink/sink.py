@@ -6,24 +6,29 @@ Puts together what the other modules decide. Runs in tasks and on the driver.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from epochgate.runtime import (
+    CommittableOperator,
     Committer,
     CoordinatorProvider,
     OperatorContext,
     SinkStart,
+    TaskCommitter,
 )
-from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.target import DeltaTarget
+from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.parquet_sink.gathered import CommitIn, Gathering
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
+from epochgate.spark.tables.task_committer import TableTaskCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
 from epochgate.spark.values.fitting import require_held
 from epochgate.spark.values.formats import DELTA
@@ -32,23 +37,43 @@ from epochgate.spark.values.formats import DELTA
 class DeltaCommitter(TableCommitter[DeltaTarget]):
     """Commits to a table that was claimed before."""
 
+    def show(self, checkpoint_id: int, files: Sequence[Committable], *, are_moved: bool) -> bool:
+        """Show the files; those that tasks have moved are not read again."""
+        return self.target.commit(checkpoint_id, files, are_moved=are_moved)
+
 
 @dataclass(frozen=True)
 class DeltaSink(CountingSink):
     """Writes to the Delta table in the directory `path`, which may be there already.
 
     file_bytes: a file ends once it is as large, or with its checkpoint. `log` and `files`: with
-    what the driver writes, for tests.
+    what the driver writes, for tests. commit_in: "tasks" to have each task look at its files and
+    give them their names in the table, in parallel; the driver writes the entry of the log.
     """
 
     path: str
     file_bytes: int = ROLL_BYTES
     log: Callable[[str], DeltaLog] = DeltaLog
     files: FileSystem | None = None
+    commit_in: CommitIn = "driver"
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
         return TableSinkWriter(os.path.abspath(self.path), DELTA, context, self.file_bytes)
+
+    @property
+    def has_task_committer(self) -> bool:
+        """Whether `commit_in` is "tasks"."""
+        return self.commit_in == "tasks"
+
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+        """Of the files in the table's directory."""
+        files = LocalFileSystem.of_table(self.path) if self.files is None else self.files
+        return TableTaskCommitter(os.path.abspath(self.path), files)
+
+    def post_commit_topology(self) -> Sequence[CommittableOperator]:
+        """Behind the tasks' committers: one value for all files of a subtask."""
+        return (Gathering(),) if self.has_task_committer else ()
 
     def create_committer(self, start: SinkStart) -> DeltaCommitter:
         """Claim the table; raises what `DeltaTarget.claim` raises, or ExtraMissing."""

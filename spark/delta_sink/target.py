@@ -213,10 +213,16 @@ class DeltaTarget:
         return None
 
     def commit(
-        self, checkpoint: int, committables: Sequence[Committable], *, replaces: bool = False
+        self,
+        checkpoint: int,
+        committables: Sequence[Committable],
+        *,
+        replaces: bool = False,
+        are_moved: bool = False,
     ) -> bool:
         """Add a completed checkpoint's files to the table, all at once; false if that was done.
-        With `replaces`, the rows that are there go in the same step.
+        With `replaces`, the rows that are there go in the same step. `are_moved`: tasks have looked
+        at the files, and moved them.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
         BehindCheckpoint, CommittableMissing, CommittableDamaged, TargetDamaged, or RetryLater: who
@@ -224,11 +230,14 @@ class DeltaTarget:
         tells.
         """
         try:
-            return self._commit(checkpoint, sorted(committables), replaces=replaces)
+            files = sorted(committables)
+            return self._commit(checkpoint, files, replaces=replaces, are_moved=are_moved)
         except (LogOvertaken, LogFailed) as error:
             raise RetryLater(str(error)) from error
 
-    def _commit(self, checkpoint: int, files: list[Committable], *, replaces: bool) -> bool:
+    def _commit(
+        self, checkpoint: int, files: list[Committable], *, replaces: bool, are_moved: bool
+    ) -> bool:
         is_there = self._log.read()
         if is_there:
             if not self._is_shared:
@@ -238,7 +247,7 @@ class DeltaTarget:
                 return False
         elif not self._is_shared:
             self._require_known()
-        self._staged.move_into_place(files, checkpoint)
+        self._staged.move_into_place(files, checkpoint, are_moved=are_moved)
         metadata = {"epochgate.run": self._run_id, "epochgate.checkpoint": str(checkpoint)}
         numbers = {self._job_id: checkpoint}
         if is_there:

@@ -6,6 +6,7 @@ commits, and in the command that lists commits in doubt.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,8 @@ from epochgate.runtime import Committables
 from epochgate.runtime.api.sinks_of_one_job import label_of
 from epochgate.spark.ingest.rejects import REJECTS, ROWS
 from epochgate.spark.parquet_sink.committable import Committable
-from epochgate.spark.postgres_sink.part import Part
+from epochgate.spark.parquet_sink.gathered import GatheredPart
+from epochgate.spark.postgres_sink.part import Moved, Part
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,11 @@ class IngestCommit:
 
 @dataclass(frozen=True)
 class Readable:
-    """A committable of a built-in sink: of which sink, how many rows, in which file if any."""
+    """A committable of a built-in sink: of which sink, how many rows, in which files if any."""
 
     label: str
     rows: int
-    file: str | None
+    files: tuple[str, ...]
     what: str
 
 
@@ -47,20 +49,37 @@ def readable(value: Any) -> Readable | None:
     """What a committable says; none for one that no built-in sink has handed over.
 
     >>> readable({"epochgate.sink": "rejects", "committable": ["part-1", 3, ["x"]]})
-    Readable(label='rejects', rows=3, file=None, what='staged rows part-1')
+    Readable(label='rejects', rows=3, files=(), what='staged rows part-1')
     >>> readable({"of": "another sink"})
     """
     label, own = label_of(value, ROWS)
-    try:
-        file = Committable.from_list(own)
-        return Readable(label, file.rows, file.visible_path, file.path)
-    except (TypeError, ValueError):
-        pass  # it is none of a file
-    try:
-        part = Part.from_list(own)
-        return Readable(label, part.rows, None, f"staged rows {part.name}")
-    except (TypeError, ValueError):
-        return None
+    for read in (_of_file, _of_gathered, _of_rows, _of_moved):
+        with contextlib.suppress(TypeError, ValueError, KeyError):
+            return Readable(label, *read(own))
+    return None
+
+
+Told = tuple[int, tuple[str, ...], str]
+
+
+def _of_file(value: Any) -> Told:
+    file = Committable.from_list(value)
+    return file.rows, (file.visible_path,), file.path
+
+
+def _of_gathered(value: Any) -> Told:
+    part = GatheredPart.from_plain(value)
+    names = tuple(file.visible_path for file in part.committables())
+    return part.rows, names, f"{part.files} files of run {part.run}, which a task has gathered"
+
+
+def _of_rows(value: Any) -> Told:
+    part = Part.from_list(value)
+    return part.rows, (), f"staged rows {part.name}"
+
+
+def _of_moved(value: Any) -> Told:
+    return Moved.from_plain(value).rows, (), "rows that a task has moved"
 
 
 def telling(after_commit: Callable[[IngestCommit], None], target: str) -> Callable[..., None]:
@@ -74,7 +93,7 @@ def telling(after_commit: Callable[[IngestCommit], None], target: str) -> Callab
                 checkpoint_id,
                 target,
                 sum(one.rows for one in rows),
-                tuple(one.file for one in rows if one.file is not None),
+                tuple(file for one in rows for file in one.files),
                 sum(one.rows for one in found if one.label == REJECTS),
             )
         )

@@ -29,6 +29,7 @@ from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.targets import ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
+from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 
 RESTART = "rate:20,1m,200ms"
@@ -61,7 +62,8 @@ class IngestOptions:
     none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
     well. partition_by: columns whose values are in the names of directories below each checkpoint;
     not together with a schema that changes. file_bytes: a file of the target ends once it is as
-    large, or with its checkpoint.
+    large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
+    checkpoint first, in parallel, before the driver's step; not into Iceberg.
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
     in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record it in
     the file `bad_files_path`. on_changed_file: of a file whose content is
@@ -107,6 +109,7 @@ class IngestOptions:
     escape: str = ""
     on_bad_row: OnBadRow = "fail"
     file_bytes: int = ROLL_BYTES
+    commit_in: CommitIn = "driver"
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
@@ -153,6 +156,7 @@ class IngestOptions:
         self._expect_one_of("format", get_args(Format))
         self._expect_one_of("on_bad_file", get_args(OnBadFile))
         self._expect_one_of("on_bad_row", get_args(OnBadRow))
+        self._expect_one_of("commit_in", get_args(CommitIn))
         self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
         self._expect_target()
         self._expect_schema()
@@ -186,6 +190,12 @@ class IngestOptions:
                 f"{'Parquet' if self.schema_evolution == 'widen' else 'Parquet and Iceberg'} "
                 f"targets; change the columns of {self.target_path!r} with its own tools, between "
                 "two runs"
+            )
+
+        if self.commit_in == "tasks" and target.scheme == ICEBERG:
+            raise IngestMisconfigured(
+                "--commit-in tasks (commit_in) is for Parquet, Delta and PostgreSQL targets, and "
+                f"{self.target!r} is committed to by the driver; leave it out"
             )
 
     def _expect_schema(self) -> None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from epochgate.errors import UsageError
 from epochgate.runtime import (
+    CommitTopology,
     JobConfiguration,
     JobMisconfigured,
     SinkStart,
@@ -289,6 +290,7 @@ def _assembled(
             commit_timeout_s=options.commit_timeout_s,
             restart_strategy=parse_restart_strategy(options.restart),
             allow_dropped_state=options.allow_dropped_state,
+            topology=CommitTopology.of(sink),
             task_operators=(SOURCE, SINK, *([] if rejecting is None else [REJECTS])),
         ),
         program_factory=IngestProgramFactory(

@@ -41,6 +41,7 @@ def reject_sink(
         open_objects,
         schema=REJECTED_SCHEMA,
         may_begin_late=True,
+        commit_in=options.commit_in,
     )
 
 

@@ -117,12 +117,14 @@ def sink_of(
     if target.scheme == DELTA:
         from epochgate.spark.delta_sink import DeltaSink
 
-        return DeltaSink(options.target_path, options.file_bytes, files=files)
+        return DeltaSink(
+            options.target_path, options.file_bytes, files=files, commit_in=options.commit_in
+        )
     if target.scheme == POSTGRES:
         from epochgate.spark.postgres_sink import PostgresSink
 
         dsn, _, table = target.place.rpartition("#")
-        return PostgresSink(dsn, table)
+        return PostgresSink(dsn, table, commit_in=options.commit_in)
     from epochgate.spark.parquet_sink import ParquetSink
 
     return ParquetSink(
@@ -132,4 +134,5 @@ def sink_of(
         open_objects,
         options.schema_evolution,
         partition_by=options.partition_by,
+        commit_in=options.commit_in,
     )

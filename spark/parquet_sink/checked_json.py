@@ -23,8 +23,13 @@ def checked(values: Mapping[str, Any]) -> bytes:
     >>> checked({"run": "r1"})
     b'{"run": "r1", "crc32": 258280082}\n'
     """
-    text = json.dumps(values).encode().removesuffix(b"}")
-    return b"%b%b%d}\n" % (text, _BEFORE_CHECKSUM, zlib.crc32(text))
+    return checked_text(json.dumps(values))
+
+
+def checked_text(text: str) -> bytes:
+    """The same of values that are JSON already."""
+    begun = text.encode().removesuffix(b"}")
+    return b"%b%b%d}\n" % (begun, _BEFORE_CHECKSUM, zlib.crc32(begun))
 
 
 def read_checked(files: FileSystem, path: str, what: str, way_on: str = "") -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epochgate.spark.parquet_sink.committable import Committable, total_rows
+from epochgate.spark.parquet_sink.gathered import GatheredPart
 
 
 @dataclass(frozen=True)
@@ -19,9 +21,21 @@ class CommitResult:
 
 
 def result_of_commit(
-    checkpoint: int, committables: list[Committable], *, already_committed: bool
+    checkpoint: int,
+    committables: list[Committable],
+    *,
+    already_committed: bool,
+    gathered: Sequence[GatheredPart] = (),
 ) -> CommitResult:
-    """The figures of a commit of these files."""
+    """The figures of a commit of these files, or of those that tasks have gathered."""
+    if gathered:
+        return CommitResult(
+            checkpoint,
+            sum(part.files for part in gathered),
+            sum(part.rows for part in gathered),
+            sum(part.size_bytes for part in gathered),
+            already_committed,
+        )
     return CommitResult(
         checkpoint,
         len(committables),

@@ -10,6 +10,7 @@ an attempt that was replaced but still writes can only add files that no committ
 from __future__ import annotations
 
 import base64
+import os
 import re
 import zlib
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,10 @@ import pyarrow.parquet as pq
 from epochgate.runtime import Committables
 from epochgate.runtime.filesystem import AnyPath, FileSystem, WrittenOnce
 from epochgate.spark.counting_sink import read_committables
-from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
+from epochgate.spark.files.checkpoint_directory import (
+    CHECKPOINT_COLUMN,
+    earlier_checkpoint_name,
+)
 from epochgate.spark.files.column_names import NameTwice, same_name
 from epochgate.spark.parquet_sink.errors import (
     CommittableDamaged,
@@ -33,6 +37,8 @@ from epochgate.spark.parquet_sink.errors import (
 
 STAGED_SUFFIX = ".staged"
 """Keeps staged files out of patterns such as `**/*.parquet`."""
+
+VISIBLE_SUFFIX = ".parquet"
 
 _STAGED = re.compile(
     r"staged/(?P<run>[0-9A-Za-z-]+)/part-\d+-\d+-\d+-(?P=run)\.parquet\.staged"
@@ -66,6 +72,11 @@ class Committable:
     def file_name(self) -> str:
         """The file's name once it is visible, without the partition's."""
         return self.path.rpartition("/")[2].removesuffix(STAGED_SUFFIX)
+
+    @property
+    def run(self) -> str:
+        """The run that has staged it, which has taken its checkpoint."""
+        return run_of(self.path)
 
     @property
     def visible_path(self) -> str:
@@ -110,6 +121,15 @@ class Committable:
         )
 
 
+def run_of(path: str) -> str:
+    """The run that has staged the file at a committable's path.
+
+    >>> run_of("staged/r1/part-00003-17-000000-r1.parquet.staged")
+    'r1'
+    """
+    return path.split("/", 2)[1]
+
+
 def staged_path(
     run_id: str, subtask: int, attempt: int, sequence: int, *, in_place: bool = False
 ) -> str:
@@ -129,6 +149,16 @@ def staged_path(
             f"attempt={attempt} must not be negative"
         )
     return path
+
+
+def gathered_directory(working_directory: str, checkpoint: int, run: str) -> str:
+    """Where tasks gather the files of a checkpoint that this run has taken.
+
+    >>> gathered_directory("/data/.out.epochgate", 7, "r1")
+    '/data/.out.epochgate/prepared/checkpoint-000000000007-r1'
+    """
+    name = f"{earlier_checkpoint_name(checkpoint)}-{run}"
+    return os.path.join(working_directory, "prepared", name)
 
 
 def schema_id(schema: pa.Schema) -> str:
@@ -202,6 +232,34 @@ def require_intact(files: FileSystem, path: str, expected: Committable, checkpoi
             f"{expected.size_bytes} bytes, footer checksum {expected.footer_crc32}",
             f"{size_bytes} bytes, footer checksum {found}",
         )
+
+
+def moved(
+    files: FileSystem,
+    source: str,
+    destination: str,
+    expected: Committable,
+    checkpoint: int,
+    directories: set[str],
+) -> bool:
+    """Move a file, whatever other attempt does the same; false if it is not at `source`, or is no
+    more when it moves. `directories`: those in which a file has got its name, which are to be
+    synced; that of the destination joins them. Raises CommittableDamaged and OSError.
+    """
+    directory = os.path.dirname(destination)
+    try:
+        require_intact(files, source, expected, checkpoint)
+        if directory not in directories:
+            files.make_directory(directory)
+            directories.add(directory)
+        files.rename(source, destination)
+    except (CommittableMissing, FileNotFoundError):
+        if files.exists(destination):
+            require_intact(files, destination, expected, checkpoint)
+            # Who has moved it may have died before this.
+            directories.add(directory)
+        return False
+    return True
 
 
 def parsed(committables: Committables) -> list[Committable]:

@@ -9,6 +9,7 @@ from epochgate.runtime import Committables, RetryLater
 from epochgate.spark.counting_sink import CountingCommitter
 from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.errors import DiskFull, TargetUnreachable
+from epochgate.spark.parquet_sink.gathered import all_files, gathered_in
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.target import ParquetTarget
 
@@ -24,7 +25,7 @@ class ParquetCommitter(CountingCommitter):
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         """Remove what dead attempts have staged and no checkpoint refers to."""
-        kept = [c for committables in restored.values() for c in parsed(committables)]
+        kept = [c for committables in restored.values() for c in all_files(committables)]
         self.target.remove_orphans(kept)
 
     def check(self, committables: Committables) -> None:
@@ -35,8 +36,10 @@ class ParquetCommitter(CountingCommitter):
         """Show the checkpoint's files, all at once; False if that was done. Raises RetryLater, and
         what the target's `commit` raises.
         """
+        gathered = gathered_in(committables)
+        files = [] if gathered else all_files(committables)
         try:
-            result = self.target.commit(checkpoint_id, parsed(committables))
+            result = self.target.commit(checkpoint_id, files, gathered)
         except (DiskFull, TargetUnreachable) as error:
             raise RetryLater(str(error)) from error
         if not result.already_committed:

@@ -6,15 +6,16 @@ its files together with others: a commit that is asked for again is recognised b
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from epochgate.runtime.filesystem import FileSystem
 from epochgate.spark.files.checkpoint_directory import (
     earlier_checkpoint_name,
     earlier_checkpoint_of,
 )
-from epochgate.spark.parquet_sink.checked_json import checked, read_checked
+from epochgate.spark.parquet_sink.checked_json import checked_text, read_checked
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.errors import TargetDamaged
 
@@ -56,16 +57,12 @@ def write_manifest(
     working_directory: str,
     checkpoint: int,
     run_id: str,
-    committables: Iterable[Committable],
+    committables: str,
 ) -> None:
-    """Say durably what this checkpoint is about to show."""
-    manifest = {
-        "run": run_id,
-        "checkpoint": checkpoint,
-        "committables": [committable.to_list() for committable in committables],
-    }
+    """Say durably what this checkpoint is about to show; `committables` as `as_text` has them."""
+    begun = json.dumps({"run": run_id, "checkpoint": checkpoint}).removesuffix("}")
     path = manifest_path(working_directory, checkpoint)
-    files.write_bytes_durably(path, checked(manifest))
+    files.write_bytes_durably(path, checked_text(f'{begun}, "committables": [{committables}]}}'))
 
 
 def read_manifest(

@@ -55,11 +55,14 @@ from epochgate.spark.parquet_sink.errors import (
     TargetTakenOver,
     TargetUnreachable,
 )
+from epochgate.spark.parquet_sink.gathered import GatheredPart, sorted_entries
 from epochgate.spark.parquet_sink.partitions import columns_of
 
 PRODUCT: Final = "epochgate parquet target"
 REMEMBERED: Final = 100
 """The newest commits whose contents are kept, to refuse another commit of the same number."""
+_PATH: Final = 3
+"""The place of a file's path in the plain form of a committable."""
 INITIAL: Final[State] = {
     "epoch": 0,
     "last": None,
@@ -214,33 +217,42 @@ class ObjectTarget:
         return None if one is None else columns_of(one[4])
 
     def commit(
-        self, checkpoint: int, committables: Iterable[Committable], *, replaces: bool = False
+        self,
+        checkpoint: int,
+        committables: Iterable[Committable],
+        gathered: Sequence[GatheredPart] = (),
+        *,
+        replaces: bool = False,
     ) -> CommitResult:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
-        With `replaces`, in the place of all that are.
+        With `replaces`, in the place of all that are. `gathered`: what tasks have looked at and
+        passed on, in the place of committables.
 
         No committables: nothing becomes visible. Raises `TargetTakenOver`, `CommitConflict`,
         `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged` or
         `TargetUnreachable`.
         """
         wanted = sorted(committables)
-        digest = zlib.crc32("\n".join(one.path for one in wanted).encode())
+        entries = sorted_entries(gathered) if gathered else [one.to_list() for one in wanted]
+        digest = zlib.crc32("\n".join(one[_PATH] for one in entries).encode())
         try:
             before = self._log.state["commits"].get(str(checkpoint))
             if before is not None and before[1] != digest:
-                difference = f"it has other files than the {len(wanted)} asked for"
+                difference = f"it has other files than the {len(entries)} asked for"
                 raise CommitConflict(checkpoint, before[0], difference)
-            if before is not None or not (wanted or replaces):
+            if before is not None or not (entries or replaces):
                 self._log.require_writer()
-                return result_of_commit(checkpoint, wanted, already_committed=before is not None)
+                return result_of_commit(
+                    checkpoint, wanted, already_committed=before is not None, gathered=gathered
+                )
             if self.last_committed is not None and checkpoint < self.last_committed:
                 raise CommitOutOfOrder(checkpoint, self.last_committed)
             if wanted:
                 self._require_one_schema(wanted)
                 self._require_intact(wanted, checkpoint)
-            files = {
-                c.path: [checkpoint, c.rows, c.size_bytes, c.schema_id, c.directory] for c in wanted
-            }
+            if gathered:
+                self._require_one_schema([one for part in gathered for one in part.samples])
+            files = {path: [checkpoint, *told] for path, *told in map(_visible, entries)}
             kind = "replace" if replaces else "commit"
             entry = {"kind": kind, "checkpoint": checkpoint, "run": self._run_id}
             self._log.append({**entry, "digest": digest, "files": files})
@@ -248,7 +260,7 @@ class ObjectTarget:
             raise TargetTakenOver(self.path, self._run_id, error.args[1].get("run")) from error
         except (OSError, LogOutcomeUnknown) as error:
             raise TargetUnreachable(self.path, str(error)) from error
-        return result_of_commit(checkpoint, wanted, already_committed=False)
+        return result_of_commit(checkpoint, wanted, already_committed=False, gathered=gathered)
 
     def committed(self) -> list[CommitResult]:
         """Every visible checkpoint of this target, oldest first."""
@@ -321,6 +333,12 @@ class ObjectTarget:
             if size_bytes != one.size_bytes:
                 found, expected = f"{size_bytes} bytes", f"{one.size_bytes} bytes"
                 raise CommittableDamaged(f"{self.path}/{one.path}", expected, found)
+
+
+def _visible(entry: Sequence[Any]) -> list[Any]:
+    """Of a committable's plain form: path, rows, bytes, schema, directory of the partition."""
+    _, _, _, path, rows, size_bytes, _, schema, *directory = entry
+    return [path, rows, size_bytes, schema, *(directory or [""])]
 
 
 def schema_of(objects: ObjectStore, files: Mapping[str, Sequence[Any]]) -> pa.Schema | None:

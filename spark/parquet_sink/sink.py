@@ -7,18 +7,20 @@ a zombie can never write over another's. Runs in tasks and on the driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from epochgate.runtime import (
+    CommittableOperator,
     Committer,
     CoordinatorProvider,
     OperatorContext,
     SinkStart,
     SinkWriter,
+    TaskCommitter,
 )
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem, WrittenOnce
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
@@ -27,6 +29,7 @@ from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution, can_hold, fitted
 from epochgate.spark.parquet_sink.committable import require_readable_columns
 from epochgate.spark.parquet_sink.committer import ParquetCommitter
+from epochgate.spark.parquet_sink.gathered import CommitIn, Gathering
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.open_file import ROW_GROUP_BYTES
 from epochgate.spark.parquet_sink.ownership import working_directory_of
@@ -34,6 +37,10 @@ from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
+from epochgate.spark.parquet_sink.task_committers import (
+    DirectoryTaskCommitter,
+    ObjectTaskCommitter,
+)
 from epochgate.spark.values.fitting import fit
 from epochgate.spark.values.formats import PARQUET
 
@@ -149,6 +156,8 @@ class ParquetSink(CountingSink):
     `open_objects`: with what, for tests. evolution: how the columns may change while there are
     files already. schema: that of all batches, if it is known before. may_begin_late: whether the
     target may be new to a job that goes on from a checkpoint, also because it was removed.
+    commit_in: "tasks" to have each task look at its files and move them, in parallel, so that the
+    driver takes only the one step that shows them.
     """
 
     target: str
@@ -159,6 +168,7 @@ class ParquetSink(CountingSink):
     schema: pa.Schema | None = None
     may_begin_late: bool = False
     partition_by: tuple[str, ...] = ()
+    commit_in: CommitIn = "driver"
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> ParquetSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
@@ -212,6 +222,22 @@ class ParquetSink(CountingSink):
         except BaseException:
             target.release()
             raise
+
+    @property
+    def has_task_committer(self) -> bool:
+        """Whether `commit_in` is "tasks"."""
+        return self.commit_in == "tasks"
+
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+        """Of the files in a directory, or of the objects in an object store."""
+        if is_url(self.target):
+            return ObjectTaskCommitter(self.open_objects(self.target))
+        files = LocalFileSystem.of_table(self.target) if self.files is None else self.files
+        return DirectoryTaskCommitter(self.target, files)
+
+    def post_commit_topology(self) -> Sequence[CommittableOperator]:
+        """Behind the tasks' committers: one value for all files of a subtask."""
+        return (Gathering(),) if self.has_task_committer else ()
 
     def accepts(self, schema: pa.Schema) -> None:
         """Raises TypeNotInTable."""

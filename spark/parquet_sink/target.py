@@ -18,6 +18,7 @@ was interrupted anywhere is completed by asking for it again.
         trees/tree-000000000003.json             what a compaction has brought together
         staged/RUN/part-....parquet.staged       what writers have staged
         prepared/checkpoint-000000000008/        gathered, verified, next to be renamed
+        prepared/checkpoint-000000000008-RUN/    the same, by tasks
         withdrawn/                               checkpoints taken back from the target
         replacing/  replaced/                    a tree on its way into the target's place, or out
 
@@ -30,9 +31,8 @@ the target because not every reader leaves out directories with a leading '.' or
 from __future__ import annotations
 
 import bisect
-import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -57,7 +57,6 @@ from epochgate.spark.parquet_sink.committable import (
     require_intact,
     schema_id,
     shown_schema,
-    written_schema,
 )
 from epochgate.spark.parquet_sink.errors import (
     CommitConflict,
@@ -66,6 +65,14 @@ from epochgate.spark.parquet_sink.errors import (
     TargetAhead,
     TargetCompacted,
     translating,
+)
+from epochgate.spark.parquet_sink.gathered import (
+    GatheredPart,
+    as_text,
+    files_of,
+    gathered_by_tasks,
+    gathered_whole,
+    schema_of_staged,
 )
 from epochgate.spark.parquet_sink.manifests import (
     EARLIER_MANIFEST_NAME,
@@ -232,14 +239,18 @@ class ParquetTarget:
         """
         if self._agreed is None:
             self._agreed = self._schema()
+
+        def schema_of(file: Committable) -> pa.Schema | None:
+            return schema_of_staged(self._files, self.working_directory, file, checkpoint)
+
         grown, first = self._agreed, None
         expected = None if self._agreed is None else schema_id(self._agreed)
         for committable in committables:
             first = first or committable
             if committable.schema_id == (expected or first.schema_id):
                 continue
-            found = self._staged_schema(committable, checkpoint)
-            before = grown or self._staged_schema(first, checkpoint)
+            found = schema_of(committable)
+            before = grown or schema_of(first)
             if before is None or found is None or not have_common_types(before, found):
                 raise OutputSchemaChanged(
                     "unknown" if before is None else describe(before),
@@ -249,8 +260,14 @@ class ParquetTarget:
             grown = merged([before, found], "widen")
         return None if grown is self._agreed or grown == self._agreed else grown
 
-    def commit(self, checkpoint: int, committables: Iterable[Committable]) -> CommitResult:
+    def commit(
+        self,
+        checkpoint: int,
+        committables: Iterable[Committable],
+        gathered: Sequence[GatheredPart] = (),
+    ) -> CommitResult:
         """Make the files of a completed checkpoint visible, all at once; repeat it after any error.
+        `gathered`: what tasks have passed on, in the place of committables.
 
         No committables: nothing becomes visible. Raises `TargetTakenOver`, `CommitConflict`,
         `CommitOutOfOrder`, `CommittableMissing`, `CommittableDamaged`, `OutputSchemaChanged`,
@@ -264,18 +281,20 @@ class ParquetTarget:
         ):
             self._ownership.require_owner()
             if self._is_known(checkpoint) or self._files.exists(self._visible(checkpoint)):
-                return self._require_same(checkpoint, wanted)
-            if not wanted:
+                return self._require_same(checkpoint, wanted or files_of(gathered))
+            if not (wanted or gathered):
                 return CommitResult(checkpoint, 0, 0, 0, already_committed=False)
             if self._committed and checkpoint < self._committed[-1]:
                 raise CommitOutOfOrder(checkpoint, self._committed[-1])
-            prepared = self._prepare(checkpoint, wanted)
+            prepared = self._gathered(checkpoint, gathered)
+            if prepared is None:
+                prepared = self._prepare(checkpoint, wanted or files_of(gathered))
             self._ownership.require_owner()
             self._files.rename(prepared, self._visible(checkpoint))
             self._files.fsync_directory(self.path)
             self._files.fsync_directory(os.path.dirname(prepared))
             self._committed.append(checkpoint)
-        return result_of_commit(checkpoint, wanted, already_committed=False)
+        return result_of_commit(checkpoint, wanted, already_committed=False, gathered=gathered)
 
     def replace(self, checkpoint: int, committables: Iterable[Committable]) -> None:
         """Make these files visible in the place of everything that is, all at once.
@@ -378,9 +397,8 @@ class ParquetTarget:
                 self._files.remove(os.path.join(prepared, name))
             elif name not in names:
                 raise CommitConflict(checkpoint, "(unfinished)", f"{name} was to be part of it")
-        if (grown := self.require_one_schema(wanted, checkpoint)) is not None:
-            note_schema(self._files, self.path, grown)
-            self._agreed = grown
+        self._note_schema(wanted, checkpoint)
+        by_tasks = gathered_by_tasks(self._files, self.working_directory, checkpoint, wanted)
         for committable in wanted:
             gathered = self._prepared(checkpoint, committable.visible_path)
             self._files.make_directory(os.path.dirname(gathered))
@@ -389,16 +407,35 @@ class ParquetTarget:
                 require_intact(self._files, gathered, committable, checkpoint)
                 continue
             staged = os.path.join(self.working_directory, committable.path)
+            for directory in by_tasks:
+                by_task = os.path.join(directory, committable.visible_path)
+                staged = by_task if self._files.exists(by_task) else staged
             require_intact(self._files, staged, committable, checkpoint)
             self._files.rename(staged, gathered)
-        write_manifest(self._files, self.working_directory, checkpoint, self._run_id, wanted)
+        text = as_text(wanted)
+        write_manifest(self._files, self.working_directory, checkpoint, self._run_id, text)
         for directory in sorted(directories):
             self._files.fsync_directory(directory)
         return prepared
 
+    def _gathered(self, checkpoint: int, parts: Sequence[GatheredPart]) -> str | None:
+        """The directory in which tasks have gathered all files; none where not all are there."""
+        directory = gathered_whole(self._files, self.working_directory, checkpoint, parts)
+        if directory is None:
+            return directory
+        self._note_schema([one for part in parts for one in part.samples], checkpoint)
+        text = ", ".join(part.text for part in parts)
+        write_manifest(self._files, self.working_directory, checkpoint, self._run_id, text)
+        return directory
+
+    def _note_schema(self, files: Iterable[Committable], checkpoint: int) -> None:
+        if (grown := self.require_one_schema(files, checkpoint)) is not None:
+            note_schema(self._files, self.path, grown)
+            self._agreed = grown
+
     def _require_same(self, checkpoint: int, wanted: list[Committable]) -> CommitResult:
         run, found = self._manifest(checkpoint)
-        if found != wanted:
+        if sorted(found) != wanted:
             have = {committable.file_name for committable in found}
             want = {committable.file_name for committable in wanted}
             difference = f"it has {sorted(have - want)}, asked for {sorted(want - have)}"
@@ -411,14 +448,3 @@ class ParquetTarget:
 
     def _manifest(self, checkpoint: int) -> tuple[str, list[Committable]]:
         return read_manifest(self._files, self.working_directory, checkpoint)
-
-    def _staged_schema(self, committable: Committable, checkpoint: int | None) -> pa.Schema | None:
-        """Of a file that is staged, or was gathered before a crash; none if it cannot be read,
-        which is an error of its own later.
-        """
-        path = os.path.join(self.working_directory, committable.path)
-        if checkpoint is not None and not self._files.exists(path):
-            path = self._prepared(checkpoint, committable.file_name)
-        with contextlib.suppress(OSError, pa.ArrowException, KeyError):
-            return written_schema(path)
-        return None

@@ -24,6 +24,7 @@ from epochgate.spark.values.relations import ColumnType
 DatabaseError = psycopg.Error
 Connect = Callable[[str], psycopg.Connection[Any]]
 LEDGER = "epochgate_ledger"
+MOVED = "epochgate_moved"
 NAME_MAX = 63
 
 
@@ -147,6 +148,11 @@ class Relation:
     def ledger(self) -> sql.Identifier:
         """The table in which commits are recorded."""
         return self.beside(LEDGER)
+
+    @property
+    def moved(self) -> sql.Identifier:
+        """The table in which it is recorded what tasks have moved, until the ledger knows it."""
+        return self.beside(MOVED)
 
     def beside(self, name: str) -> sql.Identifier:
         """A table in the same schema."""

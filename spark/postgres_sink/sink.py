@@ -8,16 +8,26 @@ tasks and on the driver.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from epochgate.errors import UsageError
-from epochgate.runtime import Committables, OperatorContext, RetryLater, SinkStart, SinkWriter
-from epochgate.spark.counting_sink import CountingCommitter, CountingSink, read_committables
+from epochgate.runtime import (
+    CommittableOperator,
+    Committables,
+    OperatorContext,
+    RetryLater,
+    SinkStart,
+    SinkWriter,
+    TaskCommitter,
+)
+from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.extras import library
-from epochgate.spark.postgres_sink.part import Part
+from epochgate.spark.parquet_sink.gathered import CommitIn
+from epochgate.spark.postgres_sink.part import PassingOn, parted
 from epochgate.spark.values.fitting import is_of, is_text
 from epochgate.spark.values.relations import require_fitting
 
@@ -53,23 +63,26 @@ class PostgresCommitter(CountingCommitter):
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         """Remove what dead attempts have staged and no checkpoint refers to."""
-        self.target.remove_orphans([one for part in restored.values() for one in _parsed(part)])
+        kept = [parts for held in restored.values() for parts in parted(held)[0].values()]
+        self.target.remove_orphans([one for parts in kept for one in parts])
 
     def check(self, committables: Committables) -> None:
         """Refuse, before their checkpoint is stored, rows that the database could never move."""
-        parts = _parsed(committables)
+        staged, _ = parted(committables)
+        parts = [part for of_subtask in staged.values() for part in of_subtask]
         # Where the connection breaks, the database is asked again for the next checkpoint.
         with contextlib.suppress(RetryLater):
             self.target.require_accepted(parts)
 
     def commit(self, checkpoint_id: int, committables: Committables) -> bool:
-        """Show the checkpoint's rows, all at once; False if that was done. Raises RetryLater when
-        the connection breaks.
+        """Show the checkpoint's rows, all at once, or record it where tasks have moved them; False
+        if that was done. Raises RetryLater when the connection breaks.
         """
-        parts = _parsed(committables)
-        is_new = self.target.commit(checkpoint_id, parts)
+        staged, moved = parted(committables)
+        is_new = self.target.commit_each(checkpoint_id, staged, moved)
         if is_new:
-            self.count(sum(part.rows for part in parts))
+            rows = sum(part.rows for parts in staged.values() for part in parts)
+            self.count(rows + sum(moved.values()))
         return is_new
 
 
@@ -79,13 +92,15 @@ class PostgresSink(CountingSink):
 
     `dsn`: as libpq takes it; it travels to the tasks, so keep the password in a file that they have
     (`passfile=...`). `rows_per_statement`: how many rows one COPY or INSERT has at most.
-    `open_connection`: of the driver, for tests.
+    `open_connection`: of committers, for tests. `commit_in`: "tasks" to have each task move its own
+    rows, in parallel. Readers then see the rows of one subtask shortly before those of another.
     """
 
     dsn: str = field(repr=False)
     table: str
     rows_per_statement: int = ROWS_PER_STATEMENT
     open_connection: Connect | None = None
+    commit_in: CommitIn = "driver"
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
@@ -101,6 +116,26 @@ class PostgresSink(CountingSink):
 
         identity = (context.run_id, context.subtask, context.attempt)
         return PostgresSinkWriter(Staging(self.dsn, self.table, *identity, self.rows_per_statement))
+
+    @property
+    def has_task_committer(self) -> bool:
+        """Whether `commit_in` is "tasks"."""
+        return self.commit_in == "tasks"
+
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+        """Of the rows of one subtask."""
+        _require_library()
+        from epochgate.spark.postgres_sink.database import connect
+        from epochgate.spark.postgres_sink.task_committer import PostgresTaskCommitter
+
+        opening = self.open_connection or connect
+        return PostgresTaskCommitter(
+            self.dsn, self.table, context.run_id, self.rows_per_statement, opening
+        )
+
+    def post_commit_topology(self) -> Sequence[CommittableOperator]:
+        """Behind the tasks' committers: how many rows each subtask has moved."""
+        return (PassingOn(),) if self.has_task_committer else ()
 
     def accepts(self, schema: pa.Schema) -> None:
         """Raises ColumnNeverFits; of texts, each value is looked at when it is there."""
@@ -135,7 +170,3 @@ class PostgresSink(CountingSink):
 
 def _require_library() -> None:
     library("psycopg", what="writing to PostgreSQL", extra="postgres")
-
-
-def _parsed(committables: Committables) -> list[Part]:
-    return read_committables(committables, Part.from_list)

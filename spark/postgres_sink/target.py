@@ -9,31 +9,32 @@ Runs on the driver.
     commit(7): update ... set checkpoint = 7 where driver = 5 and checkpoint < 7     1 row, or none
                insert into TABLE select ... from STAGED where part in (...)
                delete from STAGED where part in (...)
+
+Where tasks commit, they have moved the rows before, subtask by subtask, with a record of each
+(`task_committer`); a commit takes the records of its checkpoint into the ledger's row.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from epochgate.runtime import RetryLater, SinkStart
+from epochgate.runtime import SinkStart
 from epochgate.spark.postgres_sink.database import (
     Connect,
-    Relation,
     connect,
     shown,
-    with_names,
 )
 from epochgate.spark.postgres_sink.errors import (
     DatabaseUnreachable,
     RowsLeftOut,
     RowsMissing,
-    RowsRefused,
 )
+from epochgate.spark.postgres_sink.moving import Run, TableRows, named
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
@@ -43,21 +44,6 @@ _COLUMNS = """
     where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped and attname <> %s
     order by attname"""
 
-_ALTERING = """
-    with places as (
-        select to_regclass(%(name)s) as place
-        union select relid from pg_partition_tree(to_regclass(%(name)s))
-    )
-    select 'trigger ' || quote_ident(tgname) from pg_trigger join places on place = tgrelid
-    where not tgisinternal and tgenabled in ('O', 'A') and (tgtype & 7 = 7 or tgtype & 68 = 68)
-    union
-    select 'rule ' || quote_ident(rulename) from pg_rewrite join places on place = ev_class
-    where ev_type = '3' and ev_enabled in ('O', 'A')
-    order by 1"""
-"""Triggers before, or instead of, the insertion of each row (7: row, before and insert; 68: instead
-and insert), and rules for insertions; also those of partitions.
-"""
-
 RUNS_REMEMBERED = 16
 """The newest runs whose staged parts are looked for at each start."""
 _RESTORED = "Connect to the database to which it has committed"
@@ -66,11 +52,9 @@ _ANOTHER = (
     "bigint`, which no other job writes, has these rows deleted, if it has rows that say they are "
     "of the restored checkpoint or before."
 )
-_NOTHING = sql.SQL("")
-Run = Callable[..., Any]
 
 
-class PostgresTarget:
+class PostgresTarget(TableRows):
     """The table as seen by one run of one job; `claim` it first."""
 
     def __init__(
@@ -83,12 +67,8 @@ class PostgresTarget:
         rows_per_statement: int,
         open_connection: Connect = connect,
     ) -> None:
-        self._dsn, self._relation = dsn, Relation(table)
-        self._shown = f"the PostgreSQL table {self._relation.name}"
-        self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
-        self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
+        super().__init__(dsn, table, job_id, run_id, rows_per_statement, open_connection)
         self.rows_visible = 0
-        self._is_told = False
         self._accepted: set[tuple[str, ...]] = set()
         self._altering: list[str] = []
 
@@ -186,7 +166,7 @@ class PostgresTarget:
         """
         for columns in {part.columns for part in parts} - self._accepted:
             with self._transaction("staged rows") as run:
-                run(f"explain {self._insertion()}", _named(columns), keys=[""], checkpoint=0)
+                run(f"explain {self._insertion()}", named(columns), keys=[""], checkpoint=0)
             self._accepted.add(columns)
         if self._altering:
             with self._transaction("staged rows") as run:
@@ -195,7 +175,7 @@ class PostgresTarget:
                 run("rollback")
 
     def _try(self, run: Run, parts: list[Part]) -> None:
-        names, where = _named(parts[0].columns), "staged rows"
+        names, where = named(parts[0].columns), "staged rows"
         keys = [part.name for part in parts]
         counting = "select count(*) from {staged} where {part} = any(%(keys)s)"
         (given,) = run(counting, keys=keys).fetchone()
@@ -222,29 +202,52 @@ class PostgresTarget:
         A checkpoint without rows is recorded too. Raises TableTakenOver, TableBehind,
         RowsMissing, RowsLeftOut or RowsRefused, and RetryLater when the connection breaks.
         """
-        rows = sum(part.rows for part in parts)
+        return self.commit_each(checkpoint, {0: parts}, {}, replaces=replaces)
+
+    def commit_each(
+        self,
+        checkpoint: int,
+        staged: Mapping[int, Sequence[Part]],
+        moved: Mapping[int, int],
+        *,
+        replaces: bool = False,
+    ) -> bool:
+        """The same of subtasks; `moved`: how many rows of each its task has moved already. What a
+        task has moved and not passed on is not moved again.
+        """
+        rows = sum(part.rows for parts in staged.values() for part in parts)
         with self._transaction(f"checkpoint {checkpoint}") as run:
             is_new = run(
                 "update {ledger} set checkpoint = %(checkpoint)s, rows = rows + %(rows)s"
                 " where job = %(job)s and target = %(target)s and driver = %(driver)s"
                 " and (checkpoint is null or checkpoint < %(checkpoint)s)",
                 checkpoint=checkpoint,
-                rows=rows,
+                rows=rows + sum(moved.values()),
             ).rowcount
             if not is_new:
                 self._require_driver(run, checkpoint)
                 return False
             if replaces:
                 run("delete from {table}")
-            moved = [self._move(run, some, checkpoint) for some in self._statements(parts)]
-            taken, given = sum(one for one, _ in moved), sum(one for _, one in moved)
-            if given != rows:
-                raise RowsMissing(self._relation.name, checkpoint, rows, given)
-            if taken != given:
-                where = f"checkpoint {checkpoint}"
-                names = self._names_altering(run)
-                raise RowsLeftOut(self._relation.name, where, given, taken, 0, names)
+            by_tasks = self._end_parts(run, checkpoint)
+            for subtask, given in moved.items():
+                if by_tasks.get(subtask) != given:
+                    found = by_tasks.get(subtask, 0)
+                    raise RowsMissing(self._relation.name, checkpoint, given, found)
+            left = [parts for subtask, parts in staged.items() if subtask not in by_tasks]
+            self._move_all(run, [part for parts in left for part in parts], checkpoint)
         return True
+
+    def _end_parts(self, run: Run, checkpoint: int) -> dict[int, int]:
+        """Forget what tasks have moved, since the ledger knows the checkpoint now; returns how many
+        rows of each of its subtasks.
+        """
+        ended = run(
+            "delete from {moved} where job = %(job)s and target = %(target)s"
+            " and checkpoint <= %(checkpoint)s returning checkpoint, subtask, rows",
+            checkpoint=checkpoint,
+        ).fetchall()
+        return {subtask: rows for number, subtask, rows in ended if number == checkpoint}
 
     def _remove_needless(self, connection: psycopg.Connection[Any], restored: int | None) -> None:
         """Remove what attempts have staged that failed, if no checkpoint waits for its commit."""
@@ -278,6 +281,11 @@ class PostgresTarget:
             "create table if not exists {ledger} (job text, target text, checkpoint bigint,"
             " rows bigint not null, driver bigint not null, runs text[] not null,"
             " primary key (job, target))"
+        )
+        run(
+            "create table if not exists {moved} (job text, target text, checkpoint bigint,"
+            " subtask integer, rows bigint not null,"
+            " primary key (job, target, checkpoint, subtask))"
         )
         self._is_told = any(name == CHECKPOINT for name, _ in columns)
         self._altering = self._names_altering(run)
@@ -319,15 +327,30 @@ class PostgresTarget:
         ).fetchone()
         assert claimed is not None, "an upsert returns its row"
         driver, last, rows = claimed
-        if last is not None and last > (restored or 0):
+        if driver == 1:
+            # Of a job of this name whose ledger was dropped, with the rows.
+            run("delete from {moved} where job = %(job)s and target = %(target)s")
+        newest = max(last or 0, self._moved_after(run, -1)[0])
+        if newest > (restored or 0):
             if not (may_withdraw and self._can_withdraw(run, restored)):
-                raise TableAhead(self._shown, last, restored, _ANOTHER)
+                raise TableAhead(self._shown, newest, restored, _ANOTHER)
             rows -= self._withdraw(run, restored)
-            last = restored
+            last = None if last is None else min(last, restored or 0)
         if driver == 1 and restored is not None:
             raise TableBehind(self._shown, restored, _RESTORED)
-        self._key["driver"], self.rows_visible = driver, rows
+        self._key["driver"], self.rows_visible = driver, rows + self._moved_after(run, -1)[1]
         return last  # type: ignore[no-any-return]  # a column of the ledger
+
+    def _moved_after(self, run: Run, checkpoint: int) -> tuple[int, int]:
+        """The newest checkpoint of which tasks have moved rows that the ledger does not count, 0
+        without any, and the rows of those after this one.
+        """
+        found: tuple[int, int] = run(
+            "select coalesce(max(checkpoint), 0), coalesce(sum(rows), 0)::bigint from {moved}"
+            " where job = %(job)s and target = %(target)s and checkpoint > %(checkpoint)s",
+            checkpoint=checkpoint,
+        ).fetchone()
+        return found
 
     def _can_withdraw(self, run: Run, restored: int | None) -> bool:
         """Whether the rows say of which checkpoint of this job they are: since an older one, or
@@ -340,15 +363,24 @@ class PostgresTarget:
         return others.fetchone() is None and since.fetchone() is not None
 
     def _withdraw(self, run: Run, restored: int | None) -> int:
-        """Delete what is newer, with its record, in the claim's transaction; how many rows."""
+        """Delete what is newer, with its records, in the claim's transaction; how many rows of
+        those that the ledger counts.
+        """
         removed: int = run(
             "delete from {table} where {told} > %(restored)s", restored=restored
         ).rowcount
+        removed -= self._moved_after(run, restored or 0)[1]
         run(
-            "update {ledger} set checkpoint = %(restored)s, rows = rows - %(removed)s"
+            "update {ledger} set rows = rows - %(removed)s, checkpoint ="
+            " case when checkpoint > %(restored)s then %(restored)s else checkpoint end"
             " where job = %(job)s and target = %(target)s",
             restored=restored,
             removed=removed,
+        )
+        run(
+            "delete from {moved} where job = %(job)s and target = %(target)s"
+            " and checkpoint > %(restored)s",
+            restored=restored,
         )
         return removed
 
@@ -361,71 +393,3 @@ class PostgresTarget:
             raise TableBehind(self._shown, checkpoint, _RESTORED)
         if found[0] != self._key["driver"]:
             raise TableTakenOver(self._shown, self._key["run"])
-
-    def _statements(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
-        """Groups of parts of the same columns, of at most `rows_per_statement` rows or one part."""
-        some: list[Part] = []
-        rows = 0
-        for part in sorted(parts, key=lambda one: one.columns):
-            rows += part.rows
-            if some and (rows > self._rows_per_statement or part.columns != some[0].columns):
-                yield some
-                some, rows = [], part.rows
-            some.append(part)
-        if some:
-            yield some
-
-    def _move(self, run: Run, parts: list[Part], checkpoint: int) -> tuple[int, int]:
-        """How many rows the table has taken, and how many were staged."""
-        keys = [part.name for part in parts]
-        names = _named(parts[0].columns)
-        taken = run(self._insertion(), names, keys=keys, checkpoint=checkpoint).rowcount
-        given = run("delete from {staged} where {part} = any(%(keys)s)", keys=keys).rowcount
-        return taken, given
-
-    def _names_altering(self, run: Run) -> list[str]:
-        """The triggers and rules that may leave out or change rows."""
-        name = self._relation.table.as_string(None)
-        return [row[0] for row in run(_ALTERING, name=name).fetchall()]
-
-    def _insertion(self) -> str:
-        """The statement that moves rows. As COPY does, it takes values of columns that the table
-        numbers itself.
-        """
-        also, value = (", {told}", ", %(checkpoint)s") if self._is_told else ("", "")
-        return (
-            f"insert into {{table}} ({{names}}{also}) overriding system value"
-            f" select {{names}}{value} from {{staged}} where {{part}} = any(%(keys)s)"
-        )
-
-    def _runner(self, connection: psycopg.Connection[Any]) -> Run:
-        relation = self._relation
-
-        def run(text: str, names: sql.Composable = _NOTHING, **values: Any) -> Any:
-            statement = with_names(
-                text,
-                table=relation.table,
-                staged=relation.staged,
-                ledger=relation.ledger,
-                part=sql.Identifier(PART),
-                told=sql.Identifier(CHECKPOINT),
-                names=names,
-            )
-            return connection.execute(statement, {**self._key, **values})
-
-        return run
-
-    @contextlib.contextmanager
-    def _transaction(self, where: str = "dead attempts") -> Iterator[Run]:
-        """One transaction, on a connection of its own, so that a broken one is not met again."""
-        try:
-            with self._open_connection(self._dsn) as connection:
-                yield self._runner(connection)
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise RetryLater(f"PostgreSQL ({shown(self._dsn)}): {error}") from error
-        except psycopg.Error as error:
-            raise RowsRefused(self._relation.name, where, str(error)) from error
-
-
-def _named(columns: Sequence[str]) -> sql.Composed:
-    return sql.SQL(", ").join(map(sql.Identifier, columns))

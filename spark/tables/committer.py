@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from epochgate.runtime import Committables
 from epochgate.spark.counting_sink import CountingCommitter
 from epochgate.spark.parquet_sink.committable import Committable, parsed, total_rows
+from epochgate.spark.parquet_sink.gathered import all_files, gathered_in
 
 
 class TableTarget(Protocol):
@@ -44,7 +45,7 @@ class TableCommitter(CountingCommitter, Generic[Target]):
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         """Remove what dead attempts have staged and no checkpoint refers to."""
-        self.target.remove_orphans([one for part in restored.values() for one in parsed(part)])
+        self.target.remove_orphans([one for part in restored.values() for one in all_files(part)])
 
     def check(self, committables: Committables) -> None:
         """Refuse files whose columns cannot be in one table before their checkpoint is stored."""
@@ -52,11 +53,15 @@ class TableCommitter(CountingCommitter, Generic[Target]):
 
     def commit(self, checkpoint_id: int, committables: Committables) -> bool:
         """Show the checkpoint's files, all at once; False if that was done. Raises RetryLater."""
-        files = parsed(committables)
-        is_new = self.target.commit(checkpoint_id, files)
+        files = all_files(committables)
+        is_new = self.show(checkpoint_id, files, are_moved=bool(gathered_in(committables)))
         if is_new:
             self.count(total_rows(files), len(files))
         return is_new
+
+    def show(self, checkpoint_id: int, files: Sequence[Committable], *, are_moved: bool) -> bool:
+        """Show the files; `are_moved`: tasks have given them their names in the table."""
+        return self.target.commit(checkpoint_id, files)
 
     def close(self) -> None:
         """Let the next run have the table."""

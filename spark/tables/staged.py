@@ -2,7 +2,7 @@
 
 Decides their order and durability: a file is intact, then it moves, then the table may refer to it.
 So what lies in the staging area is never part of the table, not even of its past. Leaves to the
-sink what refers to them, and who may. Runs on the driver.
+sink what refers to them, and who may. Runs on the driver, and in tasks that commit.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from epochgate.runtime import CommitRequest
 from epochgate.runtime.filesystem import FileSystem
-from epochgate.spark.parquet_sink.committable import Committable, require_intact
+from epochgate.spark.parquet_sink.committable import Committable, moved, require_intact
 
 WORKING = "_epochgate"
 """The directory in a table for what no reader sees: staged files, by run."""
@@ -35,11 +36,16 @@ class StagedFiles:
         """Where the table names it."""
         return os.path.join(self._final, file.file_name)
 
-    def move_into_place(self, files: Sequence[Committable], checkpoint: int) -> None:
-        """Give each file its name in the table, durably; also again, after a crash.
+    def move_into_place(
+        self, files: Sequence[Committable], checkpoint: int, *, are_moved: bool = False
+    ) -> None:
+        """Give each file its name in the table, durably; also again, after a crash. `are_moved`:
+        tasks have looked at all of them, and moved those that are in place.
 
         Raises CommittableMissing or CommittableDamaged.
         """
+        if are_moved and all(self._files.exists(self.final(file)) for file in files):
+            return
         left = set()
         for file in files:
             place, final = self.place(file), self.final(file)
@@ -48,6 +54,20 @@ class StagedFiles:
                 self._files.rename(place, final)
                 left.add(os.path.dirname(place))
         for directory in [self._final, *sorted(left)] if files else ():
+            self._files.fsync_directory(directory)
+
+    def move_from_task(self, requests: Sequence[CommitRequest]) -> None:
+        """Give each file of a task's commit its name in the table, durably, whatever other attempt
+        does the same. One that is nowhere was in the table before, or is missing: the driver tells
+        these apart. Raises CommittableDamaged.
+        """
+        directories: set[str] = set()
+        for request in requests:
+            file, checkpoint = Committable.from_list(request.committable), request.checkpoint_id
+            staged, final = os.path.join(self._working, file.path), self.final(file)
+            if not moved(self._files, staged, final, file, checkpoint, directories):
+                request.already_committed()
+        for directory in sorted(directories):
             self._files.fsync_directory(directory)
 
     def remove_orphans(self, runs: Iterable[str], keep: Iterable[Committable]) -> list[str]:

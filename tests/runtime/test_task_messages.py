@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import CommitTopology, SinkOperator
+from epochgate.runtime.api.committing import Share
 from epochgate.runtime.shell.task_messages import (
     COMMITTABLES,
+    SHARE,
     SHARES,
     WARNINGS,
     Argument,
@@ -81,7 +83,7 @@ def right_items(argument: Argument) -> list[Any]:
 
 
 def share_with(position: int, value: Any) -> list[Any]:
-    share: list[Any] = [0, [], True, ["row"], 0, ["row"]]
+    share = Share(0, [], True, ["row"], 0, ["row"]).flat()
     share[position] = value
     return share
 
@@ -89,15 +91,19 @@ def share_with(position: int, value: Any) -> list[Any]:
 WRONG_SHARES: list[Any] = [
     *(value for values in SAMPLES.values() for value in values),
     *([], [0], share_with(0, 0)[:-1], [*share_with(0, 0), None], tuple(share_with(0, 0))),
-    *(share_with(0, -1), share_with(4, -1), {str(n): n for n in range(6)}, "shares"),
+    *(
+        share_with(0, -1),
+        share_with(4, -1),
+        share_with(6, -1),
+        {str(n): n for n in range(7)},
+        "shares1",
+    ),
     *(
         share_with(position, value)
-        for position, types in enumerate(
-            ((int,), (list,), (bool,), (list,), (int,), (list, type(None)))
-        )
+        for position, argument in enumerate(SHARE)
         for kind, values in SAMPLES.items()
         for value in values
-        if kind not in types
+        if kind not in argument.types
     ),
 ]
 """Shares with a value of each wrong type at each position, and of other lengths."""

@@ -74,9 +74,9 @@ class _Struck:
         self._faults.require_alive()
         return self._inner.status(key)
 
-    def find(self, folder: str) -> Iterator[ObjectStatus]:
+    def find(self, folder: str, after: str = "") -> Iterator[ObjectStatus]:
         self._faults.require_alive()
-        return self._inner.find(folder)
+        return self._inner.find(folder, after)
 
     def size(self, key: str) -> int:
         self._faults.require_alive()

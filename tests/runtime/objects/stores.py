@@ -65,6 +65,6 @@ class _Observed(ObstoreObjects):
         self._memory.note("head", key)
         return super().status(key)
 
-    def find(self, folder: str) -> Iterator[ObjectStatus]:
+    def find(self, folder: str, after: str = "") -> Iterator[ObjectStatus]:
         self._memory.note("list", folder)
-        return super().find(folder)
+        return super().find(folder, after)

@@ -71,6 +71,7 @@ class SimulatedIngest(SimulatedJob):
             coordinators=configuration.operator_ids,
             run_id=configuration.run_id,
             clock=self.clock,
+            commits_in_tasks=configuration.topology.in_tasks,
         )
         self.faults = FaultyTransport(self.transport)
         self.master = JobMaster(

@@ -1,4 +1,6 @@
-"""Every row exactly once, in simulation: workers die, drivers crash at each step, disks fill up."""
+"""Every row exactly once, in simulation, committed on the driver or in the tasks: workers die,
+drivers crash at each step, disks fill up.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from tests.spark.ingest.simulated import (
 )
 
 When = Literal["before", "during", "after"]
+WHERE = pytest.mark.parametrize("commit_in", ["driver", "tasks"])
 
 
 def test_all_rows_arrive_and_the_job_ends(tmp_path: Path) -> None:
@@ -29,20 +32,26 @@ def test_all_rows_arrive_and_the_job_ends(tmp_path: Path) -> None:
     assert visible(tmp_path / "out") == rows
 
 
+@WHERE
 @pytest.mark.parametrize("seed", range(10))
-def test_rows_arrive_once_although_processes_die_or_are_cut_off(tmp_path: Path, seed: int) -> None:
+def test_rows_arrive_once_although_processes_die_or_are_cut_off(
+    tmp_path: Path, seed: int, commit_in: str
+) -> None:
     rows = write_source(tmp_path)
-    simulated = SimulatedIngest(options_for(tmp_path))
+    simulated = SimulatedIngest(options_for(tmp_path, commit_in=commit_in))
     simulated.run(random_kills(simulated, seed, share=0.05))
     result = simulated.leave()
     assert result.state == "finished", result.reason
     assert visible(tmp_path / "out") == rows
 
 
+@WHERE
 @pytest.mark.parametrize("seed", range(10))
-def test_rows_of_aborted_checkpoints_are_handed_over_again(tmp_path: Path, seed: int) -> None:
+def test_rows_of_aborted_checkpoints_are_handed_over_again(
+    tmp_path: Path, seed: int, commit_in: str
+) -> None:
     rows = write_source(tmp_path)
-    simulated = SimulatedIngest(options_for(tmp_path))
+    simulated = SimulatedIngest(options_for(tmp_path, commit_in=commit_in))
     chance = random.Random(seed)
 
     def decline() -> None:
@@ -57,21 +66,24 @@ def test_rows_of_aborted_checkpoints_are_handed_over_again(tmp_path: Path, seed:
     assert visible(tmp_path / "out") == rows
 
 
+@WHERE
 @pytest.mark.parametrize("when", get_args(When))
-def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: When) -> None:
+def test_rows_arrive_once_wherever_the_driver_crashes(
+    tmp_path: Path, when: When, commit_in: str
+) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
     write_source(whole, files=2, rows=4)
-    undisturbed = SimulatedIngest(options_for(whole))
+    undisturbed = SimulatedIngest(options_for(whole, commit_in=commit_in))
     undisturbed.run()
-    assert len(undisturbed.leave().report.completed()) > 3
+    assert len(undisturbed.leave().report.completed()) > 2
     operations = undisturbed.files.operations
     assert len(operations) > 40
     for at in range(len(operations)):
         place = tmp_path / f"at-{at}"
         place.mkdir()
         rows = write_source(place, files=2, rows=4)
-        simulated = SimulatedIngest(options_for(place), [Fault(at, when=when)])
+        simulated = SimulatedIngest(options_for(place, commit_in=commit_in), [Fault(at, when=when)])
         simulated.run()
         result = simulated.leave()
         assert result.state == "finished", (operations[at], result.reason)
@@ -79,13 +91,16 @@ def test_rows_arrive_once_wherever_the_driver_crashes(tmp_path: Path, when: When
         assert result.rows_visible == len(rows), operations[at]
 
 
+@WHERE
 @pytest.mark.parametrize("seed", range(10))
-def test_rows_arrive_once_over_many_crashes_and_deaths(tmp_path: Path, seed: int) -> None:
+def test_rows_arrive_once_over_many_crashes_and_deaths(
+    tmp_path: Path, seed: int, commit_in: str
+) -> None:
     chance = random.Random(seed)
     rows = write_source(tmp_path, files=4, rows=8)
     whens: tuple[When, ...] = get_args(When)
     faults = [Fault(chance.randrange(60), when=chance.choice(whens)) for _ in range(8)]
-    simulated = SimulatedIngest(options_for(tmp_path), faults)
+    simulated = SimulatedIngest(options_for(tmp_path, commit_in=commit_in), faults)
     simulated.run(random_kills(simulated, seed, share=0.02))
     result = simulated.leave()
     assert result.state == "finished", result.reason

@@ -28,6 +28,7 @@ from tests.spark.ingest.simulated import (
 
 TARGET = "s3://bucket/out"
 When = Literal["before", "after"]
+WHERE = pytest.mark.parametrize("commit_in", ["driver", "tasks"])
 
 
 class SimulatedObjectIngest(SimulatedIngest):
@@ -91,33 +92,34 @@ def test_all_rows_arrive_and_a_later_start_takes_what_is_new(tmp_path: Path) -> 
     assert keys == committed_files(memory.open(TARGET)), "nothing is left over"
 
 
+@WHERE
 @pytest.mark.parametrize("kind", ["crash", "error"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_rows_arrive_once_at_whichever_request_a_fault_strikes(
-    tmp_path: Path, when: When, kind: Literal["crash", "error"]
+    tmp_path: Path, when: When, kind: Literal["crash", "error"], commit_in: str
 ) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
     write_source(whole, files=2, rows=4)
-    undisturbed = SimulatedObjectIngest(whole, Memory())
+    undisturbed = SimulatedObjectIngest(whole, Memory(), commit_in=commit_in)
     undisturbed.run()
-    assert len(undisturbed.leave().report.completed()) > 3
+    assert len(undisturbed.leave().report.completed()) > 2
     operations = undisturbed.requests.operations
     assert len(operations) > 15
     for at in range(len(operations)):
         place, memory = tmp_path / f"at-{at}", Memory()
         place.mkdir()
         rows = write_source(place, files=2, rows=4)
-        result = ended(place, memory, Fault(at, kind, when))
+        result = ended(place, memory, Fault(at, kind, when), commit_in)
         assert result.state == "finished", (operations[at], result.reason)
         assert rows_in(memory, place) == rows, operations[at]
         assert result.rows_visible == len(rows), operations[at]
 
 
-def ended(place: Path, memory: Memory, fault: Fault) -> Any:
+def ended(place: Path, memory: Memory, fault: Fault, commit_in: str) -> Any:
     """The result of the start that finishes; an error may end the one that it strikes."""
     try:
-        simulated = SimulatedObjectIngest(place, memory, [fault])
+        simulated = SimulatedObjectIngest(place, memory, [fault], commit_in=commit_in)
         simulated.run()
         result = simulated.leave()
         if result.state == "finished":
@@ -127,18 +129,21 @@ def ended(place: Path, memory: Memory, fault: Fault) -> Any:
         reason = str(refused)
     assert fault.kind == "error"
     assert "by order of the test" in reason
-    simulated = SimulatedObjectIngest(place, memory)
+    simulated = SimulatedObjectIngest(place, memory, commit_in=commit_in)
     simulated.run()
     return simulated.leave()
 
 
+@WHERE
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_arrive_once_over_many_crashes_and_deaths(tmp_path: Path, seed: int) -> None:
+def test_rows_arrive_once_over_many_crashes_and_deaths(
+    tmp_path: Path, seed: int, commit_in: str
+) -> None:
     chance, memory = random.Random(seed), Memory()
     rows = write_source(tmp_path, files=4, rows=8)
     whens: tuple[When, ...] = get_args(When)
     faults = [Fault(chance.randrange(20), when=chance.choice(whens)) for _ in range(5)]
-    simulated = SimulatedObjectIngest(tmp_path, memory, faults)
+    simulated = SimulatedObjectIngest(tmp_path, memory, faults, commit_in=commit_in)
     simulated.run(random_kills(simulated, seed, share=0.02))
     result = simulated.leave()
     assert result.state == "finished", result.reason
@@ -146,11 +151,14 @@ def test_rows_arrive_once_over_many_crashes_and_deaths(tmp_path: Path, seed: int
     assert simulated.starts > 1
 
 
-def test_a_driver_that_was_replaced_commits_nothing_any_more(tmp_path: Path) -> None:
+@WHERE
+def test_a_driver_that_was_replaced_commits_nothing_any_more(
+    tmp_path: Path, commit_in: str
+) -> None:
     memory, rows = Memory(), write_source(tmp_path)
-    first = SimulatedObjectIngest(tmp_path, memory)
+    first = SimulatedObjectIngest(tmp_path, memory, commit_in=commit_in)
     first.run(until=lambda: first.plan.committer.rows_visible > 0)
-    second = SimulatedObjectIngest(tmp_path, memory)
+    second = SimulatedObjectIngest(tmp_path, memory, commit_in=commit_in)
     first.run()
     assert first.leave().state == "failed"
     second.run()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from epochgate.runtime import Committer, SinkOperator, SinkStart
+from epochgate.runtime import Committer, CommitTopology, SinkOperator, SinkStart
 from epochgate.runtime.testing.faulty_filesystem import SimulatedCrash
 from epochgate.runtime.testing.simulation import SimulatedJob
 from epochgate.spark.counting_sink import CountingSink
@@ -41,7 +42,8 @@ class TableJob:
         committer = self.sink.create_committer(run)
         self.committers.append(committer)
         provider = self.sink.create_coordinator("sink", committer)
-        return configuration(*([] if provider is None else [provider]))
+        made = configuration(*([] if provider is None else [provider]))
+        return replace(made, topology=CommitTopology.of(self.sink, committer))
 
     def _program(self, subtask: int) -> CountingProgram:
         self.operators.append(SinkOperator(self.sink))

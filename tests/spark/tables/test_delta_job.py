@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from epochgate.runtime.testing.faulty_filesystem import SimulatedCrash
 from epochgate.spark.delta_sink import DeltaLog, DeltaSink
+from epochgate.spark.parquet_sink.gathered import CommitIn
 from tests.runtime.counting import DISTURBANCES, assert_disturbed
 from tests.spark.tables.counting_job import TableJob
 from tests.spark.tables.delta_replay import numbers, rows
 
 pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+WHERE = pytest.mark.parametrize("commit_in", get_args(CommitIn))
 
 
 @dataclass
@@ -61,9 +63,10 @@ class Strike:
             raise SimulatedCrash("after the call, before its answer")
 
 
+@WHERE
 @pytest.mark.parametrize("disturb", DISTURBANCES)
-def test_every_row_arrives_once(tmp_path: Path, disturb: str) -> None:
-    run = TableJob(DeltaSink(str(tmp_path / "table")))
+def test_every_row_arrives_once(tmp_path: Path, disturb: str, commit_in: CommitIn) -> None:
+    run = TableJob(DeltaSink(str(tmp_path / "table"), commit_in=commit_in))
     run.disturbed(disturb)
     run.run()
     assert run.job.result.state == "finished", run.job.result.reason
@@ -72,16 +75,17 @@ def test_every_row_arrives_once(tmp_path: Path, disturb: str) -> None:
     assert_disturbed(run.job, disturb)
 
 
+@WHERE
 def test_rows_arrive_once_wherever_the_driver_dies_around_a_write_of_the_log(
-    tmp_path: Path,
+    tmp_path: Path, commit_in: CommitIn
 ) -> None:
     undisturbed = Fate()
-    TableJob(DeltaSink(str(tmp_path / "whole"), log=undisturbed.of)).run()
+    TableJob(DeltaSink(str(tmp_path / "whole"), log=undisturbed.of, commit_in=commit_in)).run()
     assert undisturbed.calls[:3] == ["create", "append", "append"]
     for at in range(len(undisturbed.calls)):
         for when in ("before", "after"):
             fate, table = Fate(at, when), tmp_path / f"{at}-{when}"
-            run = TableJob(DeltaSink(str(table), log=fate.of))
+            run = TableJob(DeltaSink(str(table), log=fate.of, commit_in=commit_in))
             run.run()
             assert run.job.result.state == "finished", (at, when, run.job.result.reason)
             assert run.job.starts == 2
@@ -113,22 +117,26 @@ def test_numbers_in_the_log_only_grow_over_restarts(tmp_path: Path) -> None:
     assert drivers[-1] == run.job.starts
 
 
+@WHERE
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_arrive_once_although_processes_and_drivers_die_at_random(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, commit_in: CommitIn
 ) -> None:
-    _fifty_kills(tmp_path, seed, kills=8)
+    _killed(tmp_path, seed, commit_in, kills=8)
 
 
+@WHERE
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(20))
-def test_rows_arrive_once_although_fifty_kills_come_at_random(tmp_path: Path, seed: int) -> None:
-    _fifty_kills(tmp_path, seed, kills=50)
+def test_rows_arrive_once_although_fifty_kills_come_at_random(
+    tmp_path: Path, seed: int, commit_in: CommitIn
+) -> None:
+    _killed(tmp_path, seed, commit_in, kills=50)
 
 
-def _fifty_kills(tmp_path: Path, seed: int, kills: int) -> None:
+def _killed(tmp_path: Path, seed: int, commit_in: CommitIn, kills: int) -> None:
     chance, table = random.Random(seed), tmp_path / "table"
-    run = TableJob(DeltaSink(str(table)))
+    run = TableJob(DeltaSink(str(table), commit_in=commit_in))
     done = run.killed(chance, kills)
     assert run.job.result.state == "finished", run.job.result.reason
     assert done > kills // 2

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 import psycopg
 import pyarrow as pa
@@ -19,6 +19,7 @@ from epochgate.errors import UsageError
 from epochgate.runtime import OperatorContext, RetryLater, SinkStart
 from epochgate.runtime.testing.faulty_filesystem import SimulatedCrash
 from epochgate.spark.extras import ExtraMissing
+from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink import (
     DatabaseUnreachable,
     PostgresCommitter,
@@ -63,6 +64,10 @@ def staged(
     with contextlib.closing(sink.create_writer(context, None)) as writer:
         writer.write(pa.RecordBatch.from_pydict(columns))
         return writer.prepare_commit(1)
+
+
+WHERE = pytest.mark.parametrize("commit_in", get_args(CommitIn))
+OF_THE_SINK = "epochgate_ledger, epochgate_moved, epochgate_staged_events"
 
 
 @pytest.fixture
@@ -111,10 +116,11 @@ class FatefulConnection(psycopg.Connection[Any]):
             raise SimulatedCrash("after the transaction's end, before its answer")
 
 
+@WHERE
 @pytest.mark.parametrize("disturb", DISTURBANCES)
-def test_every_row_arrives_once(dsn: str, disturb: str) -> None:
+def test_every_row_arrives_once(dsn: str, disturb: str, commit_in: CommitIn) -> None:
     query(dsn, TABLE)
-    run = TableJob(PostgresSink(dsn, "events", rows_per_statement=2))
+    run = TableJob(PostgresSink(dsn, "events", rows_per_statement=2, commit_in=commit_in))
     run.disturbed(disturb)
     run.run()
     assert run.job.result.state == "finished", run.job.result.reason
@@ -123,46 +129,56 @@ def test_every_row_arrives_once(dsn: str, disturb: str) -> None:
     assert_disturbed(run.job, disturb)
 
 
-def test_rows_arrive_once_wherever_the_driver_dies_around_a_transaction(dsn: str) -> None:
+@WHERE
+def test_rows_arrive_once_wherever_a_committer_dies_around_a_transaction(
+    dsn: str, commit_in: CommitIn
+) -> None:
     query(dsn, TABLE)
     undisturbed = Fate()
-    TableJob(PostgresSink(dsn, "events", open_connection=undisturbed.connect)).run()
+    opening = undisturbed.connect
+    TableJob(PostgresSink(dsn, "events", open_connection=opening, commit_in=commit_in)).run()
     assert undisturbed.commits > 5
     for at in range(undisturbed.commits):
         for when in ("before", "after"):
-            query(dsn, "drop table events, epochgate_ledger, epochgate_staged_events")
+            query(dsn, f"drop table events, {OF_THE_SINK}")
             query(dsn, TABLE)
             fate = Fate(at, when)
-            run = fated(dsn, fate)
+            run = fated(dsn, fate, commit_in)
             run.run()
             assert run.job.result.state == "finished", (at, when, run.job.result.reason)
             assert fate.commits > at
             assert rows(dsn) == list(range(20)), (at, when)
 
 
-def fated(dsn: str, fate: Fate) -> TableJob:
+def fated(dsn: str, fate: Fate, commit_in: CommitIn) -> TableJob:
     """A job whose first driver may die while it claims the table."""
-    sink = PostgresSink(dsn, "events", open_connection=fate.connect)
+    sink = PostgresSink(dsn, "events", open_connection=fate.connect, commit_in=commit_in)
     try:
         return TableJob(sink)
     except SimulatedCrash:
         return TableJob(sink)
 
 
+@WHERE
 @pytest.mark.parametrize("seed", range(2))
-def test_rows_arrive_once_although_processes_and_drivers_die_at_random(dsn: str, seed: int) -> None:
-    killed(dsn, seed, kills=8)
+def test_rows_arrive_once_although_processes_and_drivers_die_at_random(
+    dsn: str, seed: int, commit_in: CommitIn
+) -> None:
+    killed(dsn, seed, commit_in, kills=8)
 
 
+@WHERE
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(20))
-def test_rows_arrive_once_although_fifty_kills_come_at_random(dsn: str, seed: int) -> None:
-    killed(dsn, seed, kills=50)
+def test_rows_arrive_once_although_fifty_kills_come_at_random(
+    dsn: str, seed: int, commit_in: CommitIn
+) -> None:
+    killed(dsn, seed, commit_in, kills=50)
 
 
-def killed(dsn: str, seed: int, kills: int) -> None:
+def killed(dsn: str, seed: int, commit_in: CommitIn, kills: int) -> None:
     query(dsn, TABLE)
-    run = TableJob(PostgresSink(dsn, "events"))
+    run = TableJob(PostgresSink(dsn, "events", commit_in=commit_in))
     done = run.killed(random.Random(seed), kills)
     assert run.job.result.state == "finished", run.job.result.reason
     assert done > kills // 2
