@@ -30,6 +30,13 @@ from epochgate.runtime.api.task_committer import (
 )
 from epochgate.runtime.closing import Closeable, close_all
 
+COUNTED: Final = {
+    "": "committed",
+    BEFORE: "already_committed",
+    LATER: "retried",
+    FAILED: "failed",
+}
+"""Signal of a committable -> the counter of it."""
 SAID_MAX: Final = 3
 """Failed committables whose reasons are told, of each call."""
 
@@ -86,6 +93,8 @@ class TasksStep:
     def __init__(self, sink: Sink, context: OperatorContext) -> None:
         self._committer = sink.create_task_committer(context) if sink.has_task_committer else None
         self._first, self._then = operators_in_task(sink)
+        self.counters = dict.fromkeys(COUNTED.values(), 0) if self._committer else {}
+        """How many commits of a committable ended with each signal since the attempt began."""
 
     @property
     def has_operators(self) -> bool:
@@ -150,6 +159,7 @@ class TasksStep:
         for share in outcome.shares:
             share.rest = []
         for share, request in asked:
+            self.counters[COUNTED[request.signal]] += 1
             _read_signal(share, request, outcome)
 
     def close(self) -> None:

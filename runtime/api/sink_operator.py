@@ -9,7 +9,7 @@ committer's. Leaves writing to the writer. Runs in the task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -124,6 +124,10 @@ class SinkOperator(Operator):
                 if share.passed is not None:
                     share.passed = labelled(self._label, share.passed)
 
+    def metrics(self) -> Mapping[str, int | float]:
+        """Return how many commits in the task ended with each signal."""
+        return {} if self._step is None else dict(self._step.counters)
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Forget the committables, which the committer has now."""
         self._handed_over.clear()
@@ -135,6 +139,11 @@ class SinkOperator(Operator):
 
 _WITH_STEP: Final = b"epochgate.step\0"
 """Before the state of a writer together with those of the tasks' step."""
+
+
+def writer_state(state: bytes) -> bytes:
+    """Return the writer's part of a sink's state, which is what another parallelism begins from."""
+    return _parted(state)[0]
 
 
 def _joined(own: bytes, states: list[bytes]) -> bytes:

@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from epochgate.runtime.api.committer import Committables, Committer
+from epochgate.runtime.api.committer import (
+    Committables,
+    Committer,
+    FailedForKnownReason,
+    UpdateAndRetryLater,
+)
 from epochgate.runtime.closing import close_all
 
 _LABEL: Final = "epochgate.sink"
@@ -83,11 +88,25 @@ class CommitterOfSinks(Committer):
 
     def commit(self, checkpoint_id: int, committables: Committables) -> bool:
         """Commit each part. Return False if all of them were committed before. Raises UnknownSink,
-        and any error of a committer.
+        and any error of a committer: FailedForKnownReason once the others have committed theirs,
+        and UpdateAndRetryLater with the parts of all, since the others commit theirs again.
         """
-        parts = self._parts(committables).items()
-        done = [self.committers[label].commit(checkpoint_id, part) for label, part in parts]
-        return any(one is not False for one in done)
+        parts = self._parts(committables)
+        failed: list[str] = []
+        done = False
+        for label in self.committers:
+            try:
+                done = (
+                    self.committers[label].commit(checkpoint_id, parts[label]) is not False or done
+                )
+            except FailedForKnownReason as error:
+                failed.append(f"sink {label!r}: {error}")
+            except UpdateAndRetryLater as error:
+                rest = _joined({**parts, label: error.rest})
+                raise UpdateAndRetryLater(rest, f"sink {label!r}: {error}") from error
+        if failed:
+            raise FailedForKnownReason("; ".join(failed))
+        return done
 
     def metrics(self) -> dict[str, int | float]:
         """Return the metrics of all committers, named `LABEL.NAME`."""
@@ -115,3 +134,12 @@ class CommitterOfSinks(Committer):
                     )
                 parts[label].setdefault(subtask, []).append(own)
         return parts
+
+
+def _joined(parts: Mapping[str, Committables]) -> Committables:
+    """What each sink has to commit, as one."""
+    found: Committables = {}
+    for label, part in parts.items():
+        for subtask, values in part.items():
+            found.setdefault(subtask, []).extend(labelled(label, values))
+    return found

@@ -9,30 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from epochgate.errors import UsageError
 from epochgate.fsm import Handles
 from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.shell.stages import Stage
 from epochgate.runtime.shell.task_commits import TaskCommits
 from epochgate.runtime.store import CompletedCheckpoint
-from epochgate.runtime.store.places import BEFORE, BEHIND, GLOBAL, TASKS, Place, places_of
+from epochgate.runtime.store.places import BEFORE, BEHIND, GLOBAL, Place, places_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
-
-
-class StepMissing(UsageError):
-    """A restored checkpoint has committables in a step of the commit that the sink lacks: the
-    checkpoint, an earlier one of its ledger, the step.
-    """
-
-    def __str__(self) -> str:
-        checkpoint, earlier, step = self.args
-        return (
-            f"checkpoint {checkpoint} holds committables of checkpoint {earlier} on their way "
-            f"through {step}, which the sink does not have. Start with the sink that the "
-            "checkpoint was taken with until its commits are done, and then with the other one"
-        )
 
 
 class DirectCommits:
@@ -48,15 +33,13 @@ class DirectCommits:
         """Close what stands in front of the committer: nothing."""
 
     def adopt(self, restored: CompletedCheckpoint) -> None:
-        """Enqueue the restored ledger. Raises StepMissing."""
+        """Enqueue the restored ledger."""
         places = places_of(restored)
         for earlier in sorted(restored.uncommitted):
             place = places.get(earlier, Place(self.UNPLACED))
-            self._adopt(restored.checkpoint_id, earlier, place)
+            self._adopt(earlier, place)
 
-    def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
-        if place.at == TASKS:
-            raise StepMissing(checkpoint, earlier, "the committers in the tasks")
+    def _adopt(self, earlier: int, place: Place) -> None:
         tries = min(place.tries.get(-1, 0), self._master.configuration.commit_retries_max)
         self._master.queue.post(self._master.job.committer.adopt, earlier, tries)
 
@@ -81,23 +64,17 @@ class SteppedCommits(DirectCommits):
         for stage in self._stages:
             stage.close()
 
-    def _adopt(self, checkpoint: int, earlier: int, place: Place) -> None:
-        post, job, topology = (
-            self._master.queue.post,
-            self._job,
-            self._master.configuration.topology,
-        )
+    def _adopt(self, earlier: int, place: Place) -> None:
+        post, job = self._master.queue.post, self._job
         if place.at == BEFORE:
-            post(job.before.take, earlier)
+            post(job.stage_before.take, earlier)
         elif place.at == BEHIND:
-            post(job.behind.take, earlier)
+            post(job.stage_behind.take, earlier)
         elif place.at == GLOBAL:
-            super()._adopt(checkpoint, earlier, place)
-        elif not topology.in_tasks:
-            raise StepMissing(checkpoint, earlier, "the committers in the tasks")
+            super()._adopt(earlier, place)
         else:
             retries_max = self._master.configuration.commit_retries_max
-            post(job.collector.expect, earlier)
+            post(job.committable_collector.expect, earlier)
             for subtask in range(self._master.configuration.parallelism):
                 tries = min(place.tries.get(subtask, 0), retries_max)
                 post(job.subtask_committer[subtask].adopt, earlier, tries)

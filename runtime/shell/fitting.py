@@ -11,19 +11,51 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from epochgate.errors import UsageError
+from epochgate.runtime.api.commit_topology import CommitTopology
 from epochgate.runtime.api.configuration import JobConfiguration, JobMisconfigured
 from epochgate.runtime.api.dropped_state import StateWithoutOperator
 from epochgate.runtime.api.state_versions import FIRST, StateTooNew
 from epochgate.runtime.shell.rescaling import rescaled
 from epochgate.runtime.store import CompletedCheckpoint
+from epochgate.runtime.store.places import BEFORE, BEHIND, TASKS, places_of, states_of
+
+
+class StepMissing(UsageError):
+    """A restored checkpoint has committables in a step of the commit that the sink lacks: the
+    checkpoint, an earlier one of its ledger, the step.
+    """
+
+    def __str__(self) -> str:
+        checkpoint, earlier, step = self.args
+        return (
+            f"checkpoint {checkpoint} holds committables of checkpoint {earlier} on their way "
+            f"through {step}, which the sink does not have. Start with the sink that the "
+            "checkpoint was taken with until its commits are done, and then with the other one"
+        )
+
+
+class StageMismatch(UsageError):
+    """A checkpoint holds states of other operators between the commits: its number, how many, how
+    many the sink has.
+    """
+
+    def __str__(self) -> str:
+        checkpoint, stored, own = self.args
+        return (
+            f"checkpoint {checkpoint} holds states of {stored} operators with parallelism 1 "
+            f"between its commits, and the sink has {own}: start with the operators that it was "
+            "taken with"
+        )
 
 
 def fitted(checkpoint: CompletedCheckpoint, configuration: JobConfiguration) -> CompletedCheckpoint:
     """The checkpoint for this start: without what may be dropped, for its parallelism.
 
-    Raises StateWithoutOperator, StateTooNew, NotRescalable, and JobMisconfigured where state is to
-    be dropped of an operator that the job has.
+    Raises StateWithoutOperator, StateTooNew, NotRescalable, StepMissing, StageMismatch, and
+    JobMisconfigured where state is to be dropped of an operator that the job has.
     """
+    _insist_on_steps(checkpoint, configuration.topology)
     kept = _without(checkpoint, configuration)
     _insist_on_operators(kept, configuration)
     _insist_on_versions(kept, configuration)
@@ -73,6 +105,17 @@ def _insist_on_operators(checkpoint: CompletedCheckpoint, configuration: JobConf
     if left:
         what = f"checkpoint {checkpoint.checkpoint_id} of job {checkpoint.job_id!r}"
         raise StateWithoutOperator(what, left, {*coordinators, *operators})
+
+
+def _insist_on_steps(checkpoint: CompletedCheckpoint, topology: CommitTopology) -> None:
+    for side in (BEFORE, BEHIND):
+        if states := states_of(checkpoint, side):
+            own = len(topology.on_driver(is_before=side == BEFORE))
+            if len(states) != own:
+                raise StageMismatch(checkpoint.checkpoint_id, len(states), own)
+    for earlier, place in places_of(checkpoint).items():
+        if place.at == TASKS and not topology.in_tasks:
+            raise StepMissing(checkpoint.checkpoint_id, earlier, "the committers in the tasks")
 
 
 def _insist_on_versions(checkpoint: CompletedCheckpoint, configuration: JobConfiguration) -> None:

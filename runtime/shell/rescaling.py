@@ -1,6 +1,7 @@
 """What a checkpoint holds for another number of subtasks than it was taken with.
 
-Decides nothing of an operator's state: its author says how that is redistributed. The coordinators'
+Decides nothing of an operator's state: its author says how that is redistributed; the operators
+between the commits in the tasks begin without one. The coordinators'
 states do not change, and neither do the committables: those of the checkpoint are committed by the
 start that restores it, whatever the parallelism. The stored checkpoint stays as it is. Runs on the
 thread that makes the job.
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.rescaling import NotRescalable, SubtaskStates, keep_nothing
+from epochgate.runtime.api.sink_operator import writer_state
 from epochgate.runtime.api.state_versions import FIRST
 from epochgate.runtime.store import CompletedCheckpoint
 
@@ -30,7 +32,7 @@ def rescaled(
     states: dict[str, dict[int, bytes]] = {}
     for subtask, by_operator in sorted(checkpoint.subtasks.items()):
         for operator_id, state in by_operator.items():
-            states.setdefault(operator_id, {})[subtask] = state
+            states.setdefault(operator_id, {})[subtask] = writer_state(state)
     subtasks: dict[int, dict[str, bytes]] = {s: {} for s in range(configuration.parallelism)}
     versions: dict[int, dict[str, int]] = {}
     for operator_id, old in states.items():

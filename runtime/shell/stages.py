@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from epochgate.errors import UsageError
 from epochgate.fsm import Handles
 from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.api.commit_topology import CommittableBatch, CommittableOperator
@@ -32,20 +31,6 @@ if TYPE_CHECKING:
     from epochgate.runtime.shell.job_master import JobMaster
 
 _log = logging.getLogger(__name__)
-
-
-class StageMismatch(UsageError):
-    """A checkpoint holds states of other operators between the commits: its number, how many, how
-    many the sink has.
-    """
-
-    def __str__(self) -> str:
-        checkpoint, stored, own = self.args
-        return (
-            f"checkpoint {checkpoint} holds states of {stored} operators with parallelism 1 "
-            f"between its commits, and the sink has {own}: start with the operators that it was "
-            "taken with"
-        )
 
 
 class Processed(NamedTuple):
@@ -68,17 +53,14 @@ class Stage:
     ) -> None:
         self._master, self._tasks, self._all_states, self._side = master, tasks, states, side
         job = cast(Handles[CommittingJob], master.job)
-        self._machine = job.before if side == BEFORE else job.behind
+        self._machine = job.stage_before if side == BEFORE else job.stage_behind
         self._make: Callable[[], list[CommittableOperator]] = lambda: (
             master.configuration.topology.on_driver(is_before=side == BEFORE)
         )
         self._operators: list[CommittableOperator] | None = None
         self._states = states_of(restored, side)
-        own = len(self._make())
-        if restored is not None and self._states is not None and len(self._states) != own:
-            raise StageMismatch(restored.checkpoint_id, len(self._states), own)
         self._keep_states(self._states or [])
-        master.job.bind(side, "operators", self)
+        master.job.bind(f"stage_{side}", "operators", self)
 
     def _keep_states(self, states: list[bytes]) -> None:
         """Let each checkpoint from now on hold these."""

@@ -113,8 +113,8 @@ class Parts(Environment):
         is_committing = self.is_committing()
         is_pausing = self.system.subtask_committer[self.subtask].state == PAUSING
         for k in range(self.system.checkpoints):
-            if self.system.collector.received[self.subtask] > k:
-                self.system.collector.receive(self.subtask, k + 1, 0)
+            if self.system.committable_collector.received[self.subtask] > k:
+                self.system.committable_collector.receive(self.subtask, k + 1, 0)
             for tries in range(self.system.tries):
                 is_asked = not self.system.subtask_committer[self.subtask].is_done() and (
                     self.system.subtask_committer[self.subtask].is_asked(k + 1, tries)
@@ -267,8 +267,9 @@ class Parts(Environment):
     def keep(self, checkpoint: int, earlier: int, tries: int) -> None:
         self.system.store.check_begun(checkpoint)
         assert tries == self.failed[earlier - 1], "a stored checkpoint counts the tries"
-        self.is_kept[earlier - 1] = True
-        self.kept_tries[earlier - 1] = tries
+        if self.is_held[earlier - 1]:
+            self.is_kept[earlier - 1] = True
+            self.kept_tries[earlier - 1] = tries
 
     def note(self, checkpoint: int, outcome: int) -> None:
         tries = self.failed[checkpoint - 1] + 1

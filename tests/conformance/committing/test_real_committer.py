@@ -27,8 +27,8 @@ from tests.conformance.oracle.oracle import FlinkOracle
 
 pytestmark = pytest.mark.conformance
 
-WILD = {"wild": 20_000, "upstream wild": 20_000}
-ORDERLY = {"orderly": 4_000, "upstream orderly": 2_000}
+WILD = {"wild": 20_000, "upstream wild": 10_000}
+ORDERLY = {"orderly": 4_000, "upstream orderly": 1_500}
 ALIKE_LEAST, OFTEN = 0.8, 60
 """The share of wild schedules in which nothing differs, and how many have to meet each entry."""
 ANYTHING = 4_000

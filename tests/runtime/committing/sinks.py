@@ -31,6 +31,8 @@ class Target:
     globally: dict[int, Committables] = field(default_factory=dict)
     calls: list[tuple[int, int, list[str]]] = field(default_factory=list)
     """Checkpoint, subtask and committables of each call in a task."""
+    tries: list[int] = field(default_factory=list)
+    """How often the commit of each call had failed before."""
     signals: dict[str, list[Any]] = field(default_factory=dict)
     """Committable -> what is said of it, one after the other, before it is committed."""
 
@@ -59,6 +61,7 @@ class TargetTaskCommitter(TaskCommitter):
         target = self._target
         rows = [request.committable for request in requests]
         target.calls.append((requests[0].checkpoint_id, self._subtask, rows))
+        target.tries.append(requests[0].tries)
         for request in requests:
             row = request.committable
             said = target.signals.get(row)

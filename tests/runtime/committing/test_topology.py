@@ -1,0 +1,103 @@
+"""Which steps of a sink may follow each other, and what they may return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from epochgate.runtime import (
+    CommittableBatch,
+    CommittableOperator,
+    Committables,
+    CommitTopology,
+    JobConfiguration,
+    JobMisconfigured,
+    TopologyRefused,
+)
+from tests.runtime.committing.sinks import Counting, Target
+from tests.runtime.committing.steady import SteadySink, steady, take
+
+DRIVER, TASK = 1, None
+
+
+def sink_of(before: Sequence[Any], behind: Sequence[Any]) -> SteadySink:
+    class Between(SteadySink):
+        def pre_commit_topology(self) -> Sequence[CommittableOperator]:
+            return [Counting("before", one) for one in before]
+
+        def post_commit_topology(self) -> Sequence[CommittableOperator]:
+            return [Counting("behind", one) for one in behind]
+
+    return Between(Target())
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "said"),
+    [
+        ([TASK, DRIVER], [], "pre_commit_topology of .*Between has an operator with parallelism 1"),
+        ([], [DRIVER, TASK], "post_commit_topology of .*Between has an operator in the tasks"),
+        ([2], [], "parallelism 2; give a CommittableOperator whose parallelism is None"),
+    ],
+)
+def test_steps_that_cannot_follow_each_other_are_refused_by_name(
+    before: list[Any], behind: list[Any], said: str
+) -> None:
+    with pytest.raises(TopologyRefused, match=said):
+        CommitTopology.of(sink_of(before, behind))
+
+
+def test_what_is_no_operator_is_refused_with_its_value() -> None:
+    class Wrong(SteadySink):
+        def pre_commit_topology(self) -> Any:
+            return ["compaction"]
+
+    with pytest.raises(TopologyRefused, match="has 'compaction' between its commits"):
+        CommitTopology.of(Wrong(Target()))
+
+
+def test_attempts_side_by_side_do_not_commit_in_the_tasks() -> None:
+    with pytest.raises(JobMisconfigured, match="two attempts of a subtask would commit at once"):
+        JobConfiguration(
+            "job",
+            2,
+            topology=CommitTopology.of(SteadySink(Target())),
+            concurrent_attempts_max=2,
+            checkpoint_interval_s=None,
+        )
+
+
+class Returning(CommittableOperator):
+    """Returns a fixed value in the place of the committables."""
+
+    def __init__(self, parallelism: int | None, value: Any) -> None:
+        self.parallelism, self._value = parallelism, value
+
+    def process(self, batch: CommittableBatch) -> Committables:
+        returned: Committables = self._value
+        return returned
+
+
+@pytest.mark.parametrize("parallelism", [DRIVER, TASK])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "is a `return` missing?"),
+        ({"0": []}, "must be a dict of subtasks and lists of plain values"),
+        ({0: [object]}, "has values that are not plain"),
+    ],
+)
+def test_what_an_operator_returns_that_is_no_committable_fails_the_job_by_name(
+    parallelism: int | None, value: Any, said: str
+) -> None:
+    class Wrong(SteadySink):
+        def post_commit_topology(self) -> Sequence[CommittableOperator]:
+            return [Returning(parallelism, value)]
+
+    job = steady(Wrong(Target()))
+    take(job)
+    job.rest(until=lambda: job.is_over)
+    assert job.result.state == "failed"
+    assert "committing.test_topology.Returning" in str(job.result.reason)
+    assert said in str(job.result.reason)
