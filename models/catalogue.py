@@ -77,7 +77,7 @@ MACHINES: dict[str, type[Machine]] = {
     "vertex": ConcurrentJob.MACHINES["vertex"],
     **{
         name: CommittingJob.MACHINES[name]
-        for name in ("before", "subtask_committer", "collector", "behind")
+        for name in ("stage_before", "subtask_committer", "committable_collector", "stage_behind")
     },
 }
 

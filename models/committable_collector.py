@@ -113,7 +113,7 @@ class CommittableCollector(Machine):
 
     def hand_on(self) -> None:
         self.parts.whole(self.expected.head())
-        self.system.behind.take(self.expected.pop())
+        self.system.stage_behind.take(self.expected.pop())
 
     def carry_parts(self, checkpoint: int) -> None:
         for earlier in self.expected.take_all():

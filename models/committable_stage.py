@@ -174,11 +174,11 @@ class StageBefore(CommittableStage):
 
     def hand_on(self, checkpoint: int) -> None:
         if self.system.task_committers > 0:
-            self.system.collector.expect(checkpoint)
+            self.system.committable_collector.expect(checkpoint)
             for s in range(self.system.subtasks):
                 self.system.subtask_committer[s].due(checkpoint)
         else:
-            self.system.behind.take(checkpoint)
+            self.system.stage_behind.take(checkpoint)
 
 
 class StageBehind(CommittableStage):

@@ -5,8 +5,11 @@ The machines of `Job`, and those of the steps. The variants below differ in what
 checkpoint does next, in what a stored one holds of earlier ones, and in when tasks may leave: not
 before they have committed what the last checkpoint holds. A completed checkpoint N goes through::
 
-    Checkpoint --- before --- subtask_committer[s] --- collector --- behind --- committer
-                  operators     in each task           all of N     operators    global
+    stage_before            operators on the driver
+    subtask_committer[s]    in each task
+    committable_collector   until all of N has come
+    stage_behind            operators on the driver
+    committer               globally
 
 Each step may be left out; a job without any is a `Job`. Source: the sink topologies of Apache
 Flink's CommitterOperator and GlobalCommitterOperator (section 6 of docs/protocol.md).
@@ -96,18 +99,18 @@ class CommittingCheckpoint(Checkpoint):
             self.system.subtask_committer[s].abort()
 
     def carry_commits(self) -> None:
-        self.system.before.carry(self.number)
+        self.system.stage_before.carry(self.number)
         for s in range(self.system.subtasks):
             self.system.subtask_committer[s].carry(self.number)
-        self.system.collector.carry(self.number)
-        self.system.behind.carry(self.number)
+        self.system.committable_collector.carry(self.number)
+        self.system.stage_behind.carry(self.number)
         self.system.committer.carry(self.number)
 
     def complete(self) -> None:
         self.tell_completed()
         for s in range(self.system.subtasks):
             self.system.subtask_committer[s].complete()
-        self.system.before.take(self.number)
+        self.system.stage_before.take(self.number)
         self.forget_parts()
 
 
@@ -152,7 +155,7 @@ class CommittingLifecycle(JobLifecycle):
         return (
             self.is_last_stored
             and self.running == self.system.subtasks
-            and self.system.before.is_settled()
+            and self.system.stage_before.is_settled()
             and all(
                 self.system.subtask_committer[s].is_settled() for s in range(self.system.subtasks)
             )
@@ -175,14 +178,14 @@ class CommittingLifecycle(JobLifecycle):
 
     def is_committed(self) -> bool:
         return (
-            self.system.before.is_settled()
-            and self.system.collector.is_settled()
-            and self.system.behind.is_settled()
+            self.system.stage_before.is_settled()
+            and self.system.committable_collector.is_settled()
+            and self.system.stage_behind.is_settled()
             and self.system.committer.is_settled()
         )
 
     def hand_on(self) -> None:
-        self.system.before.take(self.system.checkpoint.completed)
+        self.system.stage_before.take(self.system.checkpoint.completed)
 
 
 class CommittingJob(Job):
@@ -207,7 +210,7 @@ class CommittingJob(Job):
     lifecycle: CommittingLifecycle = machines(CommittingLifecycle)
     attempt: list[CommittingAttempt] = machines(CommittingAttempt)  # type: ignore[assignment]  # of the same kind
     checkpoint: CommittingCheckpoint = machines(CommittingCheckpoint)
-    before: StageBefore = machines(StageBefore)
+    stage_before: StageBefore = machines(StageBefore)
     subtask_committer: list[SubtaskCommitter] = machines(SubtaskCommitter)
-    collector: CommittableCollector = machines(CommittableCollector)
-    behind: StageBehind = machines(StageBehind)
+    committable_collector: CommittableCollector = machines(CommittableCollector)
+    stage_behind: StageBehind = machines(StageBehind)

@@ -236,7 +236,7 @@ class SubtaskCommitter(Machine):
             self.tries = 0
         self.passed.push(self.waiting.pop())
         self.task.note(checkpoint, outcome)
-        self.system.collector.receive(self.subtask, checkpoint, outcome)
+        self.system.committable_collector.receive(self.subtask, checkpoint, outcome)
 
     def settle(self) -> None:
         self.system.lifecycle.commits_settled()

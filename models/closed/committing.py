@@ -103,12 +103,12 @@ DIRECT = {
         (
             "lifecycle.checkpoint_completed: the checkpoint holds the end of all input",
             "lifecycle.checkpoint_completed: the last checkpoint of the stopping job is completed",
-            "behind.take: the job goes down",
+            "stage_behind.take: the job goes down",
         ),
         "explored with task_committers=0",
     ),
-    "before.take: there is nothing between": "explored with operators_before=0",
-    "behind.take: there is nothing between": "explored with operators_behind=0",
+    "stage_before.take: there is nothing between": "explored with operators_before=0",
+    "stage_behind.take: there is nothing between": "explored with operators_behind=0",
 }
 """Rows of jobs that lack one of the steps."""
 
@@ -143,8 +143,8 @@ class CommittingInSteps(EndingJob):
         **DIRECT,
         **left_to(
             "recommitting",
-            "before.retry_later: it could not be processed in any allowed try",
-            "behind.retry_later: it could not be processed in any allowed try",
+            "stage_before.retry_later: it could not be processed in any allowed try",
+            "stage_behind.retry_later: it could not be processed in any allowed try",
             "subtask_committer.due: the job goes down",
             "subtask_committer.retry_later: it could not be committed in any allowed try",
             "subtask_committer.stopped: the attempt has not come to commit anything",
@@ -172,10 +172,10 @@ class CommittingInSteps(EndingJob):
     }
     WIRING: ClassVar[dict[str, str]] = {
         **EndingJob.WIRING,
-        "before.operators": "before_it",
-        "behind.operators": "behind_it",
+        "stage_before.operators": "before_it",
+        "stage_behind.operators": "behind_it",
         "subtask_committer.task": "parts",
-        "collector.parts": "parts_of_all",
+        "committable_collector.parts": "parts_of_all",
     }
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("launch", "launch"),
@@ -229,10 +229,10 @@ class CommittingInSteps(EndingJob):
     checkpoint: CheckpointUnderWay = machines(CheckpointUnderWay)
     request: Requests = machines(Requests)
     committer: Committer = machines(Committer)
-    before: OperatorsBefore = machines(OperatorsBefore)
+    stage_before: OperatorsBefore = machines(OperatorsBefore)
     subtask_committer: list[TaskCommitter] = machines(TaskCommitter)
-    collector: Collector = machines(Collector)
-    behind: OperatorsBehind = machines(OperatorsBehind)
+    committable_collector: Collector = machines(Collector)
+    stage_behind: OperatorsBehind = machines(OperatorsBehind)
 
     process: list[CommittingProcess] = machines(CommittingProcess)  # type: ignore[assignment]  # of the same kind
     wire: list[CommittingWire] = machines(CommittingWire)  # type: ignore[assignment]  # of the same kind
@@ -347,7 +347,7 @@ class CommittingAgain(CommittingInSteps):
     UNTAKEN: ClassVar[dict[str, str]] = {
         **OF_THE_JOB,
         **DIRECT,
-        "collector.receive: another subtask has not passed on its part": "there is one subtask",
+        "committable_collector.receive: another subtask has not passed on its part": "there is one subtask",
     }
 
     stores_a_part = None  # type: ignore[assignment]  # there is one subtask

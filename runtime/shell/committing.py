@@ -67,14 +67,14 @@ class SteppedCommits(DirectCommits):
     def _adopt(self, earlier: int, place: Place) -> None:
         post, job = self._master.queue.post, self._job
         if place.at == BEFORE:
-            post(job.before.take, earlier)
+            post(job.stage_before.take, earlier)
         elif place.at == BEHIND:
-            post(job.behind.take, earlier)
+            post(job.stage_behind.take, earlier)
         elif place.at == GLOBAL:
             super()._adopt(earlier, place)
         else:
             retries_max = self._master.configuration.commit_retries_max
-            post(job.collector.expect, earlier)
+            post(job.committable_collector.expect, earlier)
             for subtask in range(self._master.configuration.parallelism):
                 tries = min(place.tries.get(subtask, 0), retries_max)
                 post(job.subtask_committer[subtask].adopt, earlier, tries)

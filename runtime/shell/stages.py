@@ -53,14 +53,14 @@ class Stage:
     ) -> None:
         self._master, self._tasks, self._all_states, self._side = master, tasks, states, side
         job = cast(Handles[CommittingJob], master.job)
-        self._machine = job.before if side == BEFORE else job.behind
+        self._machine = job.stage_before if side == BEFORE else job.stage_behind
         self._make: Callable[[], list[CommittableOperator]] = lambda: (
             master.configuration.topology.on_driver(is_before=side == BEFORE)
         )
         self._operators: list[CommittableOperator] | None = None
         self._states = states_of(restored, side)
         self._keep_states(self._states or [])
-        master.job.bind(side, "operators", self)
+        master.job.bind(f"stage_{side}", "operators", self)
 
     def _keep_states(self, states: list[bytes]) -> None:
         """Let each checkpoint from now on hold these."""

@@ -60,7 +60,7 @@ class TaskCommits:
                 one[0]: CommittableSummary(number, *one) for one in place.summaries
             }
         master.job.bind("subtask_committer", "task", self)
-        master.job.bind("collector", "parts", Collected(self, master))
+        master.job.bind("committable_collector", "parts", Collected(self, master))
 
     def _restored(self, shares: list[Share], rests: Mapping[int, list[Any]]) -> InTasks:
         found = InTasks({}, self._parallelism)

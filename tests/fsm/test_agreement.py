@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from epochgate.fsm import STAY, Ignore, Machine, Outcome, Row, System, TransitionRefused
 from epochgate.models import MACHINES, RUNNING, SplitAssignments
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.concurrent_job import ConcurrentJob
 from tests.fsm.transitions_twin import LibraryTwin
 from tests.fsm.turnstile import Station, Turnstile, declared
@@ -55,7 +56,7 @@ def probing(machine: type[Machine]) -> type[Probe]:
 def system_of(machine: type[Machine]) -> System:
     if machine is Turnstile:
         return Station()
-    systems: tuple[type[System], ...] = (*RUNNING, ConcurrentJob)
+    systems: tuple[type[System], ...] = (*RUNNING, ConcurrentJob, CommittingJob)
     system = next(s for s in systems if machine in s.MACHINES.values())
     sizes = ("places",) if system is SplitAssignments else ("coordinators",)
     return system(**{name: 1 for name in sizes if name in system.CONSTANTS})

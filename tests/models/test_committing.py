@@ -52,7 +52,14 @@ def test_each_row_of_the_steps_is_taken_in_some_form() -> None:
         row
         for system in (CommittingInSteps(), CommittingAgain(), *forms)
         for row in check(system).coverage
-        if row.machine in ("before", "behind", "collector", "subtask_committer", "lifecycle")
+        if row.machine
+        in (
+            "stage_before",
+            "stage_behind",
+            "committable_collector",
+            "subtask_committer",
+            "lifecycle",
+        )
         and row.origin not in ("JobLifecycle",)
     ]
     named = {(row.machine, row.trigger, row.because) for row in coverage}

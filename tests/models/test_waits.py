@@ -141,8 +141,8 @@ def test_a_shell_without_a_queue_calls_the_outside_in_what_it_passes_on_alone() 
 
 
 OF_QUEUES = {
-    *("attempt", "batch_snapshot", "before", "behind", "checkpoint", "committer", "holder"),
-    *("post_commit", "recreation", "snapshot", "subtask_committer"),
+    *("attempt", "batch_snapshot", "checkpoint", "committer", "holder"),
+    *("post_commit", "recreation", "snapshot", "stage_before", "stage_behind", "subtask_committer"),
 }
 """Machines of jobs, whose limits are timers of the queue, and the watchdog's."""
 

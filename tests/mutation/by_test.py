@@ -70,7 +70,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/test_spare_processes.py",
         "tests/runtime/test_concurrent_attempts.py",
     ),
-    CommittingJob: ("tests/runtime/committing/test_committing.py",),
+    CommittingJob: ("tests/runtime/committing/test_signals_of_the_driver.py",),
     SplitAssignments: OF_SOURCES,
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),

@@ -297,6 +297,10 @@ class Compacting:
         is_merged = self.committed in covered
         return self.withdrawals < self.system.W and self.committed > 0 and not is_merged
 
+    def waits_for_exchange(self) -> bool:
+        """Whether a start waits for the lock that an exchange holds until it is durable."""
+        return self.asked() == EXCHANGED
+
     def withdraw(self) -> None:
         self.withdrawals += 1
         self.committed -= 1
@@ -370,7 +374,9 @@ class Compacting:
         "target.commit": Act(
             commit, lambda world: world.committed < world.system.K, "all are committed"
         ),
-        "target.withdraw": Act(withdraw, may_withdraw, "nothing may be taken back"),
+        "target.withdraw": Act(
+            withdraw, may_withdraw, "nothing may be taken back", is_apart=waits_for_exchange
+        ),
         "process.begin": Act(begin, may_begin, "the command runs, or no run is left"),
         "process.look": _answering("plan"),
         "process.write": _answering("stage"),

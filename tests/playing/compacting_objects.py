@@ -180,7 +180,9 @@ class CompactingObjects(Compacting):
     acts: ClassVar[Mapping[str, Act]] = {
         **Compacting.acts,
         "target.commit": replace(Compacting.acts["target.commit"], do=commit),
-        "target.withdraw": replace(Compacting.acts["target.withdraw"], is_there=may_withdraw),
+        "target.withdraw": replace(
+            Compacting.acts["target.withdraw"], is_there=may_withdraw, is_apart=None
+        ),
         "process.tidy": replace(Compacting.acts["process.tidy"], is_apart=leaves_what_is_staged),
         "reader.list_next": replace(
             Compacting.acts["reader.list_next"], is_apart=has_found_otherwise

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from epochgate.runtime import CommitTopology, SinkOperator
+from epochgate.runtime.api.committing import Share
 from epochgate.runtime.shell.task_messages import (
     COMMITTABLES,
+    SHARE,
     SHARES,
     WARNINGS,
     Argument,
@@ -81,7 +83,7 @@ def right_items(argument: Argument) -> list[Any]:
 
 
 def share_with(position: int, value: Any) -> list[Any]:
-    share: list[Any] = [0, [], True, ["row"], 0, ["row"], 0]
+    share = Share(0, [], True, ["row"], 0, ["row"]).flat()
     share[position] = value
     return share
 
@@ -98,12 +100,10 @@ WRONG_SHARES: list[Any] = [
     ),
     *(
         share_with(position, value)
-        for position, types in enumerate(
-            ((int,), (list,), (bool,), (list,), (int,), (list, type(None)), (int,))
-        )
+        for position, argument in enumerate(SHARE)
         for kind, values in SAMPLES.items()
         for value in values
-        if kind not in types
+        if kind not in argument.types
     ),
 ]
 """Shares with a value of each wrong type at each position, and of other lengths."""

@@ -177,9 +177,9 @@ class Driver(Launch):
         self.system.checkpoint.replaced()
         self.system.request.replaced()
         self.system.committer.replaced()
-        self.system.before.replaced()
-        self.system.collector.replaced()
-        self.system.behind.replaced()
+        self.system.stage_before.replaced()
+        self.system.committable_collector.replaced()
+        self.system.stage_behind.replaced()
         self.system.restarter.replaced()
         self.system.requester.is_waiting = False
         self.system.person.replaced()

@@ -113,8 +113,8 @@ class Parts(Environment):
         is_committing = self.is_committing()
         is_pausing = self.system.subtask_committer[self.subtask].state == PAUSING
         for k in range(self.system.checkpoints):
-            if self.system.collector.received[self.subtask] > k:
-                self.system.collector.receive(self.subtask, k + 1, 0)
+            if self.system.committable_collector.received[self.subtask] > k:
+                self.system.committable_collector.receive(self.subtask, k + 1, 0)
             for tries in range(self.system.tries):
                 is_asked = not self.system.subtask_committer[self.subtask].is_done() and (
                     self.system.subtask_committer[self.subtask].is_asked(k + 1, tries)

@@ -127,19 +127,19 @@ class Way(Environment):
                 self.system.committer.adopt(k + 1, tries)
                 tries = 0
             elif self.stored[k] == BEHIND:
-                self.system.behind.take(k + 1)
+                self.system.stage_behind.take(k + 1)
             elif self.stored[k] == TASKS:
-                self.system.collector.expect(k + 1)
+                self.system.committable_collector.expect(k + 1)
                 for s in range(self.system.subtasks):
                     self.system.parts[s].adopt(k + 1)
             elif self.stored[k] == BEFORE:
-                self.system.before.take(k + 1)
+                self.system.stage_before.take(k + 1)
 
 
 class Before(Environment):
-    """The user's operators in front of the tasks, with their state: port `operators` of `before`."""
+    """The user's operators in front of the tasks, with their state: port `operators` of `stage_before`."""
 
-    PEERS: ClassVar[dict[str, str]] = {"stage": "before"}
+    PEERS: ClassVar[dict[str, str]] = {"stage": "stage_before"}
     STATES = ("open",)
     INITIAL = "open"
 
@@ -256,9 +256,9 @@ class Before(Environment):
 
 
 class Behind(Before):
-    """The user's operators in front of the global committer: port `operators` of `behind`."""
+    """The user's operators in front of the global committer: port `operators` of `stage_behind`."""
 
-    PEERS: ClassVar[dict[str, str]] = {"stage": "behind"}
+    PEERS: ClassVar[dict[str, str]] = {"stage": "stage_behind"}
 
     def place(self) -> int:
         return BEHIND

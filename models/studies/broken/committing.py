@@ -68,7 +68,7 @@ class CollectedTwice(CommittingInSteps):
     # What comes too late would be found first.
     STEPS = tuple(step for step in CommittingInSteps.STEPS if step.trigger != "late")
 
-    collector: Collector = machines(GenerousCollector)
+    committable_collector: Collector = machines(GenerousCollector)
 
 
 class HastyCollector(Collector):
@@ -83,7 +83,7 @@ class MissingPart(CommittingInSteps):
 
     CONSTANTS: ClassVar[dict[str, int]] = {**SIMPLE, "subtasks": 2}
 
-    collector: Collector = machines(HastyCollector)
+    committable_collector: Collector = machines(HastyCollector)
 
 
 class HastyLifecycle(Lifecycle):
@@ -124,7 +124,7 @@ class ForgetfulWay(Way):
             if self.stored[k] == LEDGER:
                 self.system.committer.adopt(k + 1, 0)
             elif self.stored[k] == TASKS:
-                self.system.collector.expect(k + 1)
+                self.system.committable_collector.expect(k + 1)
                 for s in range(self.system.subtasks):
                     self.system.parts[s].adopt(k + 1)
 
@@ -188,9 +188,9 @@ class SayingCheckpoint(CheckpointUnderWay):
         self.system.subtask_committer[subtask].carry(checkpoint)
 
     def carry_commits(self) -> None:
-        self.system.before.carry(self.number)
-        self.system.collector.carry(self.number)
-        self.system.behind.carry(self.number)
+        self.system.stage_before.carry(self.number)
+        self.system.committable_collector.carry(self.number)
+        self.system.stage_behind.carry(self.number)
         self.system.committer.carry(self.number)
 
 

@@ -191,8 +191,11 @@ class _Session:
             return
         if played.kept is None:
             self.certificate.not_tried[Guarantee.HISTORY] = "the case has no `kept`"
+        in_tasks = any(
+            point.is_of_step and point.call.startswith("commit(") for point in played.points
+        )
         if not any(
-            point.is_driver and not point.is_call and point.call.startswith("commit(")
+            point.is_driver != in_tasks and not point.is_call and point.call.startswith("commit(")
             for point in played.points
         ):
             self.certificate.unseen = NOTHING_SEEN_IN_COMMIT
@@ -323,6 +326,8 @@ def _of_failures(points: list[Point]) -> Iterator[Schedule]:
             kinds.append(Kind.TEAR)
         for kind in kinds:
             yield Schedule(Plan(Guarantee.REPLAY), Fault(at, kind))
+        if point.is_of_step:
+            yield Schedule(Plan(Guarantee.REPLAY), Fault(at, Kind.DIE, takes_driver=True))
     for checkpoint in range(1, len(CHECKPOINTS)):
         for is_stored in (False, True):
             yield Schedule(Plan(Guarantee.REPLAY, unsaved=checkpoint, is_stored=is_stored))
@@ -369,3 +374,7 @@ def _of_second_commit(points: list[Point]) -> Iterator[Schedule]:
             for parallelism in (1, 3):
                 plan = Plan(Guarantee.RESCALING, parallelism=parallelism)
                 yield Schedule(plan, Fault(at, Kind.DIE))
+        elif point.call == "commit(2)":
+            for parallelism in (1, 3):
+                plan = Plan(Guarantee.RESCALING, parallelism=parallelism)
+                yield Schedule(plan, Fault(at, Kind.DIE, takes_driver=True))

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from epochgate.runtime.api.commit_topology import CommitTopology
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.sink import SinkStart
+from epochgate.runtime.testing.certification.calls import Director
 from epochgate.runtime.testing.certification.case import SinkCase
 from epochgate.runtime.testing.certification.claims import SOURCE
 from epochgate.runtime.testing.certification.points import Actor, Paused, SimulatedDeath, Stage
@@ -17,11 +19,7 @@ from epochgate.runtime.testing.certification.program import (
     RowProgram,
     redistribute,
 )
-from epochgate.runtime.testing.certification.watched import (
-    Director,
-    WatchedCommitter,
-    WatchedSink,
-)
+from epochgate.runtime.testing.certification.watched import WatchedCommitter, WatchedSink
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 JOB_ID: Final = "certified"
@@ -89,6 +87,7 @@ class CertifiedJob(SimulatedJob):
             () if provider is None else (provider,),
             checkpoint_interval_s=None,
             tolerable_checkpoint_failures=10,
+            topology=CommitTopology.of(sink, committer),
             redistribute={SOURCE: redistribute, SINK: run.case.redistribute},
         )
 

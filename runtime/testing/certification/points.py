@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from typing import Any, Final
 from epochgate.runtime.api.raised import RaisedByTest
 
 HANGS_AFTER_S: Final = 60.0
+STEP: Final = re.compile(r"commit\(|.*\.process\(")
+"""The calls of a task's committer, and of the operators around it."""
 PATIENCE_S: Final = 0.5
 """After that time an actor that does not move is taken to wait for one that is paused."""
 
@@ -84,6 +87,11 @@ class Point:
     operation: str
     is_call: bool
     can_tear: bool
+
+    @property
+    def is_of_step(self) -> bool:
+        """Whether it is in a task, in the step between its writer and the driver's committer."""
+        return not self.is_driver and bool(STEP.match(self.call))
 
     def __str__(self) -> str:
         return self.operation if self.is_call else f"`{self.operation}` in {self.call}"

@@ -1,87 +1,29 @@
-"""The sink under test, each of whose calls is a fault point, on a thread of its actor.
-
-Leaves to the run what follows from a call: `Run` hears of each that has returned or failed.
+"""The sink under test, its writers and its committer on the driver, each of whose calls is a fault
+point, on a thread of its actor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from epochgate.runtime.api.committer import Committables, Committer, RetryLater
+from epochgate.runtime.api.commit_topology import CommittableOperator
+from epochgate.runtime.api.committer import CombiningCommitter, Committables, Committer
 from epochgate.runtime.api.coordinator import CoordinatorProvider
 from epochgate.runtime.api.operator import OperatorContext
 from epochgate.runtime.api.sink import Sink, SinkStart, SinkWriter
+from epochgate.runtime.api.task_committer import TaskCommitter
+from epochgate.runtime.testing.certification.calls import Director, called, injected, later
 from epochgate.runtime.testing.certification.points import (
     Actor,
     CallHangs,
     Paused,
     SimulatedDeath,
-    Stage,
 )
-
-
-class InjectedError(Exception):
-    """What a call of the sink raises at a fault point, in place of its store."""
-
-
-class Director(Protocol):
-    """What hears of the calls."""
-
-    stage: Stage
-
-    def begun(self, actor: Actor) -> None:
-        """The actor can be used."""
-        ...
-
-    def moved(self, actor: Actor) -> None:
-        """It has prepared, or committed, a checkpoint."""
-        ...
-
-    def look(self, moment: str) -> None:
-        """Let a reader look."""
-        ...
-
-    def note(self) -> None:
-        """Take notice of checkpoints that are stored."""
-        ...
-
-    def committed(self, checkpoint: int) -> None:
-        """The commit of a checkpoint has returned."""
-        ...
-
-
-def _called(
-    director: Director,
-    actor: Actor,
-    name: str,
-    function: Callable[[], Any],
-    error: Callable[[], Exception],
-    *,
-    in_lane: bool = True,
-) -> Any:
-    stage = director.stage
-
-    def whole() -> Any:
-        stage.reach(actor, name, lambda: None, error=error, is_call=True)
-        result = function()
-        stage.reach(actor, f"the return of {name}", lambda: None, error=error, is_call=True)
-        return result
-
-    stage.tell(f"{actor.name}: {name}")
-    try:
-        return actor.call(name, whole, in_lane=in_lane)
-    except Exception as raised:
-        stage.tell(f"{actor.name}: {name} raises {type(raised).__name__}: {raised}")
-        raise
-
-
-def _injected() -> Exception:
-    return InjectedError("the store gives no answer (made by certify-sink)")
-
-
-def _later() -> Exception:
-    return RetryLater("the store gives no answer (made by certify-sink)")
+from epochgate.runtime.testing.certification.watched_steps import (
+    WatchedOperator,
+    WatchedTaskCommitter,
+)
 
 
 class WatchedWriter(SinkWriter):
@@ -90,7 +32,7 @@ class WatchedWriter(SinkWriter):
     def __init__(self, director: Director, actor: Actor, make: Callable[[], SinkWriter]) -> None:
         self._director, self.actor = director, actor
         try:
-            self.real: SinkWriter = _called(director, actor, "create_writer", make, _injected)
+            self.real: SinkWriter = called(director, actor, "create_writer", make, injected)
         except Exception:
             actor.kill()  # its process ends, with what was made
             raise
@@ -104,16 +46,16 @@ class WatchedWriter(SinkWriter):
         self.actor.call("handle_event", lambda: self.real.handle_event(event))
 
     def write(self, batch: Any) -> None:
-        _called(self._director, self.actor, "write", lambda: self.real.write(batch), _injected)
+        called(self._director, self.actor, "write", lambda: self.real.write(batch), injected)
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
         name = f"prepare_commit({checkpoint_id})"
-        done: list[Any] = _called(
+        done: list[Any] = called(
             self._director,
             self.actor,
             name,
             lambda: self.real.prepare_commit(checkpoint_id),
-            _injected,
+            injected,
         )
         self._director.moved(self.actor)
         return done
@@ -126,7 +68,7 @@ class WatchedWriter(SinkWriter):
             return
         stage = self._director.stage
         try:
-            _called(self._director, self.actor, "close", self.real.close, _injected)
+            called(self._director, self.actor, "close", self.real.close, injected)
         except SimulatedDeath:
             pass  # its process was about to end
         except Paused:
@@ -145,7 +87,7 @@ class WatchedCommitter(Committer):
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:
         held = ", ".join(map(str, restored))
         told = f"open (to be committed again: {held})" if held else "open"
-        self._call(told, lambda: self.real.open(run_id, restored), _injected)
+        self._call(told, lambda: self.real.open(run_id, restored), injected)
         self._director.begun(self.actor)
 
     def check(self, committables: Committables) -> None:
@@ -155,7 +97,7 @@ class WatchedCommitter(Committer):
         name = f"commit({checkpoint_id})"
         self._director.note()
         done: bool | None = self._call(
-            name, lambda: self.real.commit(checkpoint_id, committables), _later
+            name, lambda: self.real.commit(checkpoint_id, committables), later
         )
         self._director.committed(checkpoint_id)
         self._director.moved(self.actor)
@@ -165,7 +107,7 @@ class WatchedCommitter(Committer):
         if self.actor.is_gone:
             return
         try:
-            self._call("close", self.real.close, _injected)
+            self._call("close", self.real.close, injected)
         except SimulatedDeath:
             pass  # its process was about to end
         except Paused:
@@ -176,7 +118,7 @@ class WatchedCommitter(Committer):
 
     def _call(self, name: str, function: Callable[[], Any], error: Callable[[], Exception]) -> Any:
         try:
-            result = _called(self._director, self.actor, name, function, error)
+            result = called(self._director, self.actor, name, function, error)
         except CallHangs:
             raise
         except BaseException:
@@ -186,35 +128,77 @@ class WatchedCommitter(Committer):
         return result
 
 
+class WatchedCombining(WatchedCommitter, CombiningCommitter):
+    """The committer of one start that combines the committables of a checkpoint."""
+
+    real: CombiningCommitter
+
+    def combine(self, checkpoint_id: int, committables: Committables) -> Any:
+        return self._call(
+            f"combine({checkpoint_id})",
+            lambda: self.real.combine(checkpoint_id, committables),
+            later,
+        )
+
+    def commit_combined(self, checkpoint_id: int, combined: Any) -> bool | None:
+        return self.commit(checkpoint_id, {0: [combined]})
+
+
 class WatchedSink(Sink):
-    """What makes both."""
+    """What makes them: the sink as one process has it, the driver or an attempt."""
 
     def __init__(self, director: Director, real: Sink) -> None:
         self._director, self.real = director, real
+        self._actor: Actor | None = None
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> WatchedWriter:
         name = f"{context.run_id} subtask {context.subtask} attempt {context.attempt}"
         actor = Actor(self._director.stage, name, subtask=context.subtask, owner=self)
+        self._actor = actor
         return WatchedWriter(self._director, actor, lambda: self.real.create_writer(context, state))
 
     def create_committer(self, start: SinkStart) -> WatchedCommitter:
-        actor = Actor(self._director.stage, f"driver {start.run_id}")
+        actor = self._actor = Actor(self._director.stage, f"driver {start.run_id}")
         told = f"create_committer(restored_checkpoint={start.restored_checkpoint}"
         told += ", may_withdraw=True)" if start.may_withdraw else ")"
         try:
-            real = _called(
+            real = called(
                 self._director,
                 actor,
                 told,
                 lambda: self.real.create_committer(start),
-                _injected,
+                injected,
                 in_lane=False,
             )
         except BaseException:
             actor.kill()  # its process ends, with what was made
             self._director.look("after create_committer has failed")
             raise
-        return WatchedCommitter(self._director, actor, real)
+        kind = WatchedCombining if isinstance(real, CombiningCommitter) else WatchedCommitter
+        return kind(self._director, actor, real)
+
+    def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
+        return WatchedTaskCommitter(
+            self._director, self._acting, lambda: self.real.create_task_committer(context)
+        )
+
+    @property
+    def has_task_committer(self) -> bool:
+        return self.real.has_task_committer
+
+    def pre_commit_topology(self) -> Sequence[CommittableOperator]:
+        return self._watched(self.real.pre_commit_topology())
+
+    def post_commit_topology(self) -> Sequence[CommittableOperator]:
+        return self._watched(self.real.post_commit_topology())
+
+    def _watched(self, operators: Sequence[CommittableOperator]) -> list[CommittableOperator]:
+        return [WatchedOperator(self._director, self._acting, one) for one in operators]
+
+    @property
+    def _acting(self) -> Actor:
+        assert self._actor is not None, "a writer or a committer is made first"
+        return self._actor
 
     def create_coordinator(
         self, operator_id: str, committer: Committer
