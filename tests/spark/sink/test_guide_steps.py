@@ -147,6 +147,7 @@ def test_each_row_is_there_once_although_a_worker_and_the_driver_are_killed(
 ) -> None:
     shown, named = programs()["job"], SINKS[module]
     used = shown.replace("from lines import Lines", f"from {module} import {named}")
+    used = used.replace("RateLimit(1000)", "RateLimit(300)")  # so that there is time for the kills
     (saved / "job.py").write_text(used.replace('sink=Lines("', f'sink={named}("'))
     driver, deadline_s = start(saved), time.monotonic() + WAIT_S
     try:
