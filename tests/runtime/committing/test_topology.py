@@ -13,7 +13,11 @@ from epochgate.runtime import (
     Committables,
     CommitTopology,
     JobConfiguration,
+    JobEvent,
+    JobListener,
     JobMisconfigured,
+    JobStarted,
+    Sink,
     TopologyRefused,
 )
 from tests.runtime.committing.sinks import Counting, Target
@@ -101,3 +105,46 @@ def test_what_an_operator_returns_that_is_no_committable_fails_the_job_by_name(
     assert job.result.state == "failed"
     assert "committing.test_topology.Returning" in str(job.result.reason)
     assert said in str(job.result.reason)
+
+
+class Plain(SteadySink):
+    """Without a committer in the tasks."""
+
+    create_task_committer = Sink.create_task_committer
+
+
+class InSteps(SteadySink):
+    """With a step of each kind."""
+
+    def pre_commit_topology(self) -> Sequence[CommittableOperator]:
+        return [Counting("1", DRIVER), Counting("2", DRIVER), Counting("3", TASK)]
+
+    def post_commit_topology(self) -> Sequence[CommittableOperator]:
+        return [Counting("4", TASK), Counting("5", DRIVER)]
+
+
+WORDS: list[tuple[SteadySink, str]] = [
+    (Plain(Target()), "the committer on the driver"),
+    (SteadySink(Target()), "a committer in each task -> the committer on the driver"),
+    (Plain(Target(), combines=True), "the combining committer on the driver"),
+    (
+        InSteps(Target(), combines=True),
+        "2 operators on the driver -> 1 operator, a committer, 1 operator in each task -> "
+        "1 operator on the driver -> the combining committer on the driver",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sink", "words"), WORDS)
+def test_a_job_tells_the_steps_of_its_commits_as_it_starts(sink: SteadySink, words: str) -> None:
+    heard: list[JobEvent] = []
+
+    class Hearing(JobListener):
+        def on_event(self, event: JobEvent) -> None:
+            heard.append(event)
+
+    job = steady(sink, listeners=[Hearing()])
+    assert str(job.master.configuration.topology) == words
+    [started] = [event for event in heard if isinstance(event, JobStarted)]
+    assert started.topology == words
+    assert started.commit_on_input is job.master.configuration.commits_on_input
