@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from epochgate.runtime import Sink
 from epochgate.spark.delta_sink import DeltaSink
 from epochgate.spark.iceberg_sink import IcebergSink
+from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink import PostgresSink
 from epochgate.testing import SinkCase
 from tests.spark.tables import delta_replay, iceberg_replay
@@ -31,9 +32,11 @@ class DeltaCase(SinkCase):
         "deltalake.transaction:create_table_with_add_actions",
     )
 
+    commit_in: ClassVar[CommitIn] = "driver"
+
     def sink(self, place: Path) -> Sink:
         """The sink on an empty place."""
-        return DeltaSink(str(place / "table"))
+        return DeltaSink(str(place / "table"), commit_in=self.commit_in)
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
         """What a reader sees that replays the log."""
@@ -49,6 +52,12 @@ class DeltaCase(SinkCase):
         from deltalake.exceptions import DeltaError
 
         return DeltaError("Generic error: no answer")
+
+
+class DeltaInTasksCase(DeltaCase):
+    """The same where tasks move the files."""
+
+    commit_in = "tasks"
 
 
 class IcebergCase(SinkCase):
@@ -89,6 +98,7 @@ class PostgresCase(SinkCase):
 
     clients = ("psycopg:connect",)
     columns: ClassVar[str] = "number bigint primary key, text text not null"
+    commit_in: ClassVar[CommitIn] = "driver"
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -97,7 +107,7 @@ class PostgresCase(SinkCase):
     def sink(self, place: Path) -> Sink:
         """The sink on an empty table."""
         self._run(f'create table if not exists "{place.name}" ({self.columns})')
-        return PostgresSink(self._dsn, place.name)
+        return PostgresSink(self._dsn, place.name, commit_in=self.commit_in)
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
         """What a reader sees who knows nothing of the sink."""
@@ -149,6 +159,24 @@ class PostgresTellingCase(PostgresCase):
     """A table whose rows say of which checkpoint they are."""
 
     columns = f"{PostgresCase.columns}, epochgate_checkpoint bigint"
+
+
+class PostgresInTasksCase(PostgresTellingCase):
+    """The same where tasks move the rows, for a reader who joins the ledger to see whole
+    checkpoints; others see one subtask's rows before another's.
+    """
+
+    commit_in = "tasks"
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """Those of checkpoints that the ledger has."""
+        if self._is_there(place.name):
+            whole = f"select checkpoint from epochgate_ledger where target = '{place.name}'"
+            found = (
+                f'select number, text from "{place.name}" where epochgate_checkpoint <= ({whole})'
+            )
+            for number, text in self._run(found) if self._is_there("epochgate_ledger") else ():
+                yield {"number": number, "text": text}
 
 
 def postgres_case() -> PostgresCase:

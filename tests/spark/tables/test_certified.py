@@ -12,24 +12,33 @@ from epochgate.runtime.testing.certification import Guarantee, certify, report
 from epochgate.testing import SinkCase, certify_sink
 from tests.spark.tables.certified import (
     DeltaCase,
+    DeltaInTasksCase,
     IcebergCase,
     PostgresCase,
+    PostgresInTasksCase,
     PostgresTellingCase,
 )
 from tests.spark.tables.postgres_server import Server
 
+OF_POSTGRES = {
+    "in tasks": PostgresInTasksCase,
+    "told": PostgresTellingCase,
+    "postgres": PostgresCase,
+}
+KINDS = ["delta", "delta, in tasks", "iceberg", "postgres", "postgres, told", "postgres, in tasks"]
 
-@pytest.fixture(params=["delta", "iceberg", "postgres", "postgres, told"])
+
+@pytest.fixture(params=KINDS)
 def case(request: pytest.FixtureRequest) -> Iterator[SinkCase]:
-    if request.param == "delta":
+    if "delta" in request.param:
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
-        yield DeltaCase()
+        yield DeltaInTasksCase() if "tasks" in request.param else DeltaCase()
     elif request.param == "iceberg":
         pytest.importorskip("pyiceberg", reason="the extra `iceberg` is not installed")
         yield IcebergCase()
     else:
         server: Server = request.getfixturevalue("server")
-        kind = PostgresTellingCase if "told" in request.param else PostgresCase
+        kind = next(kind for name, kind in OF_POSTGRES.items() if request.param.endswith(name))
         case = kind(server.dsn)
         yield case
         case.close()

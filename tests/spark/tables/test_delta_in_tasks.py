@@ -44,7 +44,7 @@ class Table:
         return found
 
     def staged(self, committable: list[Any]) -> Path:
-        return self.path / "_epochgate" / str(committable[3])
+        return Path(self.path, "_epochgate", committable[3])
 
 
 @pytest.fixture
