@@ -10,21 +10,22 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import shutil
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import Any
 
 from epochgate.benchmarks.figures import number, percentile
 from epochgate.benchmarks.silent import SilentTransport
-from epochgate.benchmarks.sink_places import ICEBERG, Kinds, Place
-from epochgate.benchmarks.sinks import (
-    LONG_S,
+from epochgate.benchmarks.sink_job import (
     NOT_MEASURED,
     RUN_ID,
     SUBTASKS,
     Cell,
     SinkJob,
 )
+from epochgate.benchmarks.sink_places import ICEBERG, Kinds, Place
 from epochgate.runtime.api.operator import OperatorContext
 from epochgate.runtime.api.packing import packed, unpacked
 from epochgate.runtime.api.sink import Sink
@@ -32,12 +33,11 @@ from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.part_commits import commit_part
 
-MESSAGE_BYTES_MAX = 1 << 30
 BY_THE_DRIVER = frozenset({ICEBERG})
 """Kinds of sinks that cannot commit in the tasks."""
-TURNS = 5
-TURNS_LONG = 2
-"""Where a sample takes long."""
+TURNS_LEAST, TURNS_MOST = 2, 7
+SPENT_ON_A_CELL_S = 40.0
+"""Once the least number of turns is there, what is staged for them included."""
 
 
 class TasksTransport(SilentTransport):
@@ -117,35 +117,40 @@ class TasksSinkJob(SinkJob):
         self._tasks.close()
 
 
-def in_turn(
-    folder: Path, make: Callable[[Path], Place], committables: int, turns: int = TURNS
-) -> tuple[Cell, Cell]:
+def in_turn(folder: Path, make: Callable[[Path], Place], committables: int) -> tuple[Cell, Cell]:
     """Samples of a commit by the driver, and of one by the tasks."""
-    places = []
+    jobs: list[SinkJob] = []
     for name in ("driver", "tasks"):
         place_folder = folder / f"{name}-{committables}"
-        place_folder.mkdir()
-        places.append((place_folder, make(place_folder)))
-    (_, on_driver), (_, in_tasks) = places
-    in_tasks.sink = dataclasses.replace(in_tasks.sink, commit_in="tasks")  # type: ignore[type-var]
-    jobs = (SinkJob(places[0][0], on_driver), TasksSinkJob(places[1][0], in_tasks))
-    taken: tuple[list[float], list[float]] = ([], [])
+        place_folder.mkdir(parents=True)
+        place = make(place_folder)
+        if name == "driver":
+            jobs.append(SinkJob(place_folder, place))
+        else:
+            place.sink = _committing_in_tasks(place.sink)
+            jobs.append(TasksSinkJob(place_folder, place))
+    taken: list[list[float]] = [[], []]
+    begun_s = time.perf_counter()
     try:
-        while len(taken[1]) < turns:
+        for turn in range(TURNS_MOST):
+            if turn >= TURNS_LEAST and time.perf_counter() - begun_s > SPENT_ON_A_CELL_S:
+                break
             for job, samples in zip(jobs, taken, strict=True):
                 samples.append(job.sample(committables, 1_000))
-            if max(taken[0][-1], taken[1][-1]) > LONG_S:
-                turns = min(turns, TURNS_LONG)
     finally:
         for job in jobs:
             job.close()
-        for place_folder, _ in places:
-            shutil.rmtree(place_folder)
+        shutil.rmtree(folder)
     return Cell(tuple(taken[0])), Cell(tuple(taken[1]))
 
 
+def _committing_in_tasks(sink: Any) -> Sink:
+    made: Sink = dataclasses.replace(sink, commit_in="tasks")
+    return made
+
+
 def compared(
-    folder: Path, found: Kinds, committables: tuple[int, ...], turns: int = TURNS
+    folder: Path, found: Kinds, committables: tuple[int, ...], note: Callable[[str], None]
 ) -> list[tuple[str, ...]]:
     """The rows of the table: by the driver, by tasks, and how many times faster the tasks are, of
     the kinds that can do both.
@@ -154,10 +159,10 @@ def compared(
     for count in committables:
         cells = []
         for kind, make in found.items():
-            of_kind = folder / f"in-turn-{kind.split()[0].lower()}"
-            of_kind.mkdir(exist_ok=True)
+            note(f"{kind}, {count:,} committables in tasks")
+            of_kind = folder / f"{kind.split()[0].lower()}-in-turn"
             is_able = kind not in BY_THE_DRIVER
-            cells.append(in_turn(of_kind, make, count, turns) if is_able else (Cell(), Cell()))
+            cells.append(in_turn(of_kind, make, count) if is_able else (Cell(), Cell()))
         for position, who in enumerate(("the driver", f"{SUBTASKS} tasks")):
             shown = [both[position].shown() for both in cells]
             rows.append((f"{count:,} committables, by {who}", *shown))

@@ -1,15 +1,11 @@
-"""What a checkpoint and its commit cost, for each sink: by committables, by state, by history.
+"""What a checkpoint and its commit cost, for each sink: by committables, by state, by history, and
+by who commits.
 
-The real job master with the real sink and a store in a directory, over a transport that carries
-nothing: what tasks would do is done before, so that a sample is everything from the request of a
-checkpoint until its commit is known, on the clock. Decides how often a cell is measured, and which
-cells would take too long and are left out.
+Decides how often a cell is measured, and which cells would take too long and are left out.
 """
 
 from __future__ import annotations
 
-import gc
-import itertools
 import shutil
 import tempfile
 import time
@@ -20,117 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.benchmarks.figures import Table, number, percentile
-from epochgate.benchmarks.silent import JOB_ID, Part, SilentJob, SilentTransport
 from epochgate.benchmarks.sink_histories import HISTORIES
+from epochgate.benchmarks.sink_job import LONG_S, NOT_MEASURED, SUBTASKS, Cell, SinkJob
 from epochgate.benchmarks.sink_places import Kinds, Place, kinds
-from epochgate.errors import EpochgateError
-from epochgate.runtime.api.commit_topology import CommitTopology
-from epochgate.runtime.api.sink import SinkStart
-from epochgate.runtime.store import CompletedCheckpoint, DirectoryCheckpointStore
+from epochgate.benchmarks.sink_tasks import compared
 
 COMMITTABLES = (10, 100, 1_000, 10_000, 100_000)
 STATE_BYTES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 COMMITS_BEFORE = (1, 10, 100, 1_000, 10_000)
-SUBTASKS = 4
+COMMITTABLES_IN_TASKS = (10_000, 100_000)
 FEW = 4
 """Committables, where it is state or history that grows."""
 SAMPLES_LEAST, SAMPLES_MOST = 3, 40
 SPENT_ON_A_CELL_S = 1.5
 """Once the least number of samples is there."""
-LONG_S = 4.0
-"""A sample that takes longer is the only one."""
 CELL_MOST_S = 30.0
 """A cell is left out if, from the one before, a single sample seems to take longer."""
-OPERATOR = "state"
-RUN_ID = "bench-1"
 Making = Callable[[Path, Callable[[str], None]], AbstractContextManager[Kinds]]
-NOT_MEASURED = "–"
-
-
-class CommitMissing(EpochgateError):
-    """A checkpoint of the benchmark was not committed: nothing of it can be measured."""
-
-
-class SinkJob(SilentJob):
-    """A job whose checkpoints are committed by a sink; `earlier`: how many were before."""
-
-    def __init__(
-        self,
-        folder: Path,
-        place: Place,
-        earlier: int = 0,
-        transport: SilentTransport | None = None,
-    ) -> None:
-        self.place, self._staged = place, itertools.count(earlier + 1_000_000, 1_000_000)
-        store = DirectoryCheckpointStore(folder / "checkpoints", job_id=JOB_ID)
-        if earlier:
-            # Behind the last of them, so that none is committed again.
-            store.save(_empty_checkpoint(earlier + 1, store.epoch))
-        restored = store.last_id
-        self.committer = place.sink.create_committer(
-            SinkStart(JOB_ID, RUN_ID, restored, epoch=store.epoch)
-        )
-        super().__init__(
-            SUBTASKS,
-            [],
-            store=store,
-            committer=self.committer,
-            run_id=RUN_ID,
-            topology=CommitTopology.of(place.sink),
-            transport=transport,
-        )
-        self.work()
-
-    def sample(self, committables: int, state_bytes: int) -> float:
-        """The seconds of one checkpoint and its commit."""
-        staged = self.place.stage(RUN_ID, next(self._staged), committables)
-        state = bytes(state_bytes // SUBTASKS)
-        parts: list[Part] = [
-            ({OPERATOR: state}, staged[subtask::SUBTASKS]) for subtask in range(SUBTASKS)
-        ]
-        gc.collect()
-        begun_s = time.perf_counter()
-        self.checkpoint(parts)
-        taken_s = time.perf_counter() - begun_s
-        done, last = self.master.report.committed_upto, self.master.store.last_id
-        if done != last:
-            raise CommitMissing(
-                f"checkpoint {last} is stored, and {done} is the last that is committed: "
-                f"{self.master.report.warnings[-1:]}"
-            )
-        return taken_s
-
-    def close(self) -> None:
-        """Let go of target and store."""
-        self.committer.close()
-        self.master.store.close()
-
-
-def _empty_checkpoint(number: int, epoch: int) -> CompletedCheckpoint:
-    states: dict[int, dict[str, bytes]] = {subtask: {} for subtask in range(SUBTASKS)}
-    return CompletedCheckpoint(
-        checkpoint_id=number,
-        job_id=JOB_ID,
-        run_id=RUN_ID,
-        created_at=0.0,
-        parallelism=SUBTASKS,
-        subtasks=states,
-        epoch=epoch,
-    )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The samples for one kind of sink and one size, in seconds; none where it was left out."""
-
-    samples: tuple[float, ...] = ()
-
-    def shown(self) -> str:
-        """The median and the 99th percentile, in milliseconds."""
-        if not self.samples:
-            return NOT_MEASURED
-        middle, most = (number(percentile(self.samples, one) * 1e3) for one in (50, 99))
-        return f"{middle} ({most})"
 
 
 @dataclass(frozen=True)
@@ -201,6 +103,7 @@ def measure(
     samples_most: int = SAMPLES_MOST,
     note: Callable[[str], None] = lambda text: None,
     made: Making = kinds,
+    in_tasks: tuple[int, ...] = COMMITTABLES_IN_TASKS,
 ) -> Table:
     """Measure each kind of sink that `made` makes, one after the other."""
     things = growing(committables, state_bytes, earlier)
@@ -211,6 +114,7 @@ def measure(
                 kind: [cells(folder, kind, found[kind], what, samples_most) for what in things]
                 for kind in _noted(found, note)
             }
+            by_both = compared(folder, found, in_tasks, note)
     rows = [
         row
         for position, what in enumerate(things)
@@ -220,7 +124,7 @@ def measure(
         question="sinks",
         title="A checkpoint and its commit, by sink (ms: p50 (p99))",
         header=("what grows", *measured),
-        rows=tuple(rows),
+        rows=(*rows, *by_both),
         notes=(
             "On the clock, from the request of a checkpoint until its commit is known; the store "
             f"is a directory, there are {SUBTASKS} subtasks, and files and rows were staged before."
@@ -232,7 +136,9 @@ def measure(
             f"one where it takes longer than {LONG_S:.0f} s, so the 99th percentile is nearly the "
             "longest. Earlier commits were made one a minute, and are written as what they leave "
             "behind: manifests, rows, and of a day the entries of Delta's log and the snapshots of "
-            "Iceberg, which expire in tables that a job creates."
+            "Iceberg, which expire in tables that a job creates. The last rows compare a commit by "
+            f"the driver alone with one by committers in {SUBTASKS} tasks, processes of their own "
+            "on the same machine, in turn; what goes between is packed as on the wire, and counts."
         ),
     )
 

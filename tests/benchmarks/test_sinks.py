@@ -33,17 +33,23 @@ def local(folder: Path, note: Callable[[str], None]) -> Iterator[sink_places.Kin
 def test_a_checkpoint_and_its_commit_are_measured_for_each_sink() -> None:
     pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
     pytest.importorskip("pyiceberg", reason="the extra `iceberg` is not installed")
-    table = sinks.measure((2, 4), (1_000,), (3,), samples_most=1, made=local)
-    measured = [row for row in table.rows if row[0] != "factor of the last"]
+    table = sinks.measure((2, 4), (1_000,), (3,), samples_most=1, made=local, in_tasks=(8,))
+    factors = [
+        row for row in table.rows if row[0] in ("factor of the last", "times faster in tasks")
+    ]
+    measured = [row for row in table.rows if row not in factors]
     assert [row[0] for row in measured] == [
         "2 committables",
         "4 committables",
         "1,000 bytes of state",
         "3 earlier commits",
+        "8 committables, by the driver",
+        "8 committables, by 4 tasks",
     ]
-    assert all("(" in cell for row in measured for cell in row[1:])
-    factors = [row for row in table.rows if row not in measured]
-    assert ["×" in row[1] for row in factors] == [True, False, False]
+    assert all("(" in cell for row in measured[:4] for cell in row[1:])
+    assert ["×" in row[1] for row in factors] == [True, False, False, True]
+    for row in measured[4:]:
+        assert ["(" in cell for cell in row[1:]] == [True, True, False], "Iceberg's driver commits"
 
 
 def test_more_files_are_staged_than_one_file_may_have_links(

@@ -249,6 +249,10 @@ def test_options_are_checked_for_python_as_well() -> None:
         IngestOptions("in", "out", on_bad_file="explode")  # type: ignore[arg-type]  # that is the point
     with pytest.raises(IngestMisconfigured, match="on_changed_file is 'explode'; choose from fail"):
         IngestOptions("in", "out", on_changed_file="explode")  # type: ignore[arg-type]  # the same
+    with pytest.raises(IngestMisconfigured, match="commit_in is 'both'; choose from driver, tasks"):
+        IngestOptions("in", "out", commit_in="both")  # type: ignore[arg-type]  # the same
+    with pytest.raises(IngestMisconfigured, match="--commit-in tasks"):
+        IngestOptions("in", "iceberg:a.b.c", checkpoint_directory="c", commit_in="tasks")
     for settle_s in (-1.0, float("nan")):
         with pytest.raises(IngestMisconfigured, match="settle_s is"):
             IngestOptions("in", "out", settle_s=settle_s)

@@ -81,15 +81,16 @@ def test_bad_rows_are_kept_beside_the_target_and_counted(tmp_path: Path) -> None
     assert rejected_in(tmp_path) == bad
 
 
+@pytest.mark.parametrize("commit_in", ["driver", "tasks"])
 @pytest.mark.parametrize("seed", range(5))
 def test_bad_rows_are_kept_once_although_processes_die_and_drivers_crash(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, commit_in: str
 ) -> None:
     good, bad = write_spoiled(tmp_path, files=4)
     chance = random.Random(seed)
     whens: tuple[When, ...] = get_args(When)
     faults = [Fault(chance.randrange(90), when=chance.choice(whens)) for _ in range(6)]
-    simulated = SimulatedIngest(rejecting(tmp_path), faults)
+    simulated = SimulatedIngest(rejecting(tmp_path, commit_in=commit_in), faults)
     simulated.run(random_kills(simulated, seed, share=0.03))
     result = simulated.leave()
     assert result.state == "finished", result.reason

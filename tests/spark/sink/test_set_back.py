@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -17,6 +18,7 @@ from epochgate.runtime.savepoints.savepoint import write_savepoint
 from epochgate.runtime.store.checkpoint import committed_of
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import plan_ingest
+from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from tests.runtime.objects.stores import Memory
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, visible, write_source
@@ -83,14 +85,16 @@ def first_removed(tmp_path: Path) -> None:
     shutil.rmtree(min((tmp_path / "out").glob("checkpoint=*")))
 
 
+WHERE = pytest.mark.parametrize("commit_in", get_args(CommitIn))
 SET_BACK = [from_backup_with_working_directory, from_backup, newest_removed, first_removed]
 
 
+@WHERE
 @pytest.mark.parametrize("set_back", SET_BACK)
 def test_a_directory_that_was_set_back_is_refused_until_the_rows_are_given_up(
-    tmp_path: Path, set_back: Callable[[Path], None]
+    tmp_path: Path, set_back: Callable[[Path], None], commit_in: CommitIn
 ) -> None:
-    options = options_for(tmp_path, parallelism=1)
+    options = options_for(tmp_path, parallelism=1, commit_in=commit_in)
     three_days(tmp_path, options, lambda day: back_up(tmp_path) if day == 1 else None)
     assert visible(tmp_path / "out") == list(range(4, 12))
     set_back(tmp_path)
@@ -101,7 +105,9 @@ def test_a_directory_that_was_set_back_is_refused_until_the_rows_are_given_up(
     given_up(error)
     ingested(options, "after")
     assert visible(tmp_path / "out") == [*left, *range(12, 16)]
-    ingested(options, "once-more")
+    for idle in range(5):
+        # Tasks commit one checkpoint after the other: short starts learn of one each.
+        ingested(options, f"idle-{idle}")
     newest_removed(tmp_path)
     assert refused(options).args[2] > error.args[2], "only those rows were given up"
 
@@ -203,13 +209,16 @@ def test_each_sink_of_a_job_has_to_hold_its_own_checkpoints() -> None:
     assert replace(start, committed={"": 3}).of_sink("good", is_first=True).newest_committed == 3
 
 
+@WHERE
 def test_a_place_in_an_object_store_that_was_set_back_is_refused_until_the_rows_are_given_up(
-    tmp_path: Path,
+    tmp_path: Path, commit_in: CommitIn
 ) -> None:
     memory, checkpoints = Memory(), tmp_path / "checkpoints"
 
     def run() -> None:
-        ingest = SimulatedObjectIngest(tmp_path, memory, checkpoint_directory=str(checkpoints))
+        ingest = SimulatedObjectIngest(
+            tmp_path, memory, checkpoint_directory=str(checkpoints), commit_in=commit_in
+        )
         ingest.run()
         assert ingest.leave().state == "finished"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psycopg
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from epochgate import cli
 from epochgate.runtime import BehindCheckpoint
 from epochgate.spark.ingest.options import IngestOptions
+from epochgate.spark.parquet_sink.gathered import CommitIn
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, write_source
 from tests.spark.tables import delta_replay, iceberg_replay
 from tests.spark.tables.ways_on import give_up_command_in
@@ -58,13 +59,23 @@ def refused_until_given_up(
         assert rows() == [*range(4, 8), *range(12, 16)]
 
 
-def options_of(tmp_path: Path, target: str) -> IngestOptions:
+WHERE = pytest.mark.parametrize("commit_in", get_args(CommitIn))
+
+
+def options_of(tmp_path: Path, target: str, commit_in: CommitIn = "driver") -> IngestOptions:
     checkpoints = str(tmp_path / "checkpoints")
-    return options_for(tmp_path, target=target, checkpoint_directory=checkpoints, parallelism=1)
+    return options_for(
+        tmp_path,
+        target=target,
+        checkpoint_directory=checkpoints,
+        parallelism=1,
+        commit_in=commit_in,
+    )
 
 
+@WHERE
 @pytest.mark.parametrize("by", ["restore", "time", "backup"])
-def test_a_delta_table(tmp_path: Path, by: str) -> None:
+def test_a_delta_table(tmp_path: Path, by: str, commit_in: CommitIn) -> None:
     deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
     table, kept = tmp_path / "out", tmp_path / "kept"
     version: list[Any] = []
@@ -84,7 +95,7 @@ def test_a_delta_table(tmp_path: Path, by: str) -> None:
 
     refused_until_given_up(
         tmp_path,
-        options_of(tmp_path, f"delta:{table}"),
+        options_of(tmp_path, f"delta:{table}", commit_in),
         lambda: delta_replay.rows(table),
         keep,
         set_back,
@@ -150,7 +161,10 @@ def events(dsn: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def test_a_table_of_postgresql(tmp_path: Path, dsn: str, events: psycopg.Connection[Any]) -> None:
+@WHERE
+def test_a_table_of_postgresql(
+    tmp_path: Path, dsn: str, events: psycopg.Connection[Any], commit_in: CommitIn
+) -> None:
     kept: list[Any] = []
 
     def keep() -> None:
@@ -162,7 +176,7 @@ def test_a_table_of_postgresql(tmp_path: Path, dsn: str, events: psycopg.Connect
 
     refused_until_given_up(
         tmp_path,
-        options_of(tmp_path, f"postgres:{dsn}#events"),
+        options_of(tmp_path, f"postgres:{dsn}#events", commit_in),
         lambda: [row[0] for row in events.execute("select x from events order by x")],
         keep,
         set_back,
