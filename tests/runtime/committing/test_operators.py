@@ -1,4 +1,4 @@
-"""Which steps of a sink may follow each other, and what they may return."""
+"""What operators between commits may return and raise, and what is told of the steps."""
 
 from __future__ import annotations
 
@@ -11,65 +11,16 @@ from epochgate.runtime import (
     CommittableBatch,
     CommittableOperator,
     Committables,
-    CommitTopology,
-    JobConfiguration,
     JobEvent,
     JobListener,
-    JobMisconfigured,
     JobStarted,
+    RetryLater,
     Sink,
-    TopologyRefused,
 )
 from tests.runtime.committing.sinks import Counting, Target
 from tests.runtime.committing.steady import SteadySink, steady, take
 
 DRIVER, TASK = 1, None
-
-
-def sink_of(before: Sequence[Any], behind: Sequence[Any]) -> SteadySink:
-    class Between(SteadySink):
-        def pre_commit_topology(self) -> Sequence[CommittableOperator]:
-            return [Counting("before", one) for one in before]
-
-        def post_commit_topology(self) -> Sequence[CommittableOperator]:
-            return [Counting("behind", one) for one in behind]
-
-    return Between(Target())
-
-
-@pytest.mark.parametrize(
-    ("before", "behind", "said"),
-    [
-        ([TASK, DRIVER], [], "pre_commit_topology of .*Between has an operator with parallelism 1"),
-        ([], [DRIVER, TASK], "post_commit_topology of .*Between has an operator in the tasks"),
-        ([2], [], "parallelism 2; give a CommittableOperator whose parallelism is None"),
-    ],
-)
-def test_steps_that_cannot_follow_each_other_are_refused_by_name(
-    before: list[Any], behind: list[Any], said: str
-) -> None:
-    with pytest.raises(TopologyRefused, match=said):
-        CommitTopology.of(sink_of(before, behind))
-
-
-def test_what_is_no_operator_is_refused_with_its_value() -> None:
-    class Wrong(SteadySink):
-        def pre_commit_topology(self) -> Any:
-            return ["compaction"]
-
-    with pytest.raises(TopologyRefused, match="has 'compaction' between its commits"):
-        CommitTopology.of(Wrong(Target()))
-
-
-def test_attempts_side_by_side_do_not_commit_in_the_tasks() -> None:
-    with pytest.raises(JobMisconfigured, match="two attempts of a subtask would commit at once"):
-        JobConfiguration(
-            "job",
-            2,
-            topology=CommitTopology.of(SteadySink(Target())),
-            concurrent_attempts_max=2,
-            checkpoint_interval_s=None,
-        )
 
 
 class Returning(CommittableOperator):
@@ -103,8 +54,35 @@ def test_what_an_operator_returns_that_is_no_committable_fails_the_job_by_name(
     take(job)
     job.rest(until=lambda: job.is_over)
     assert job.result.state == "failed"
-    assert "committing.test_topology.Returning" in str(job.result.reason)
+    assert "committing.test_operators.Returning" in str(job.result.reason)
     assert said in str(job.result.reason)
+
+
+@pytest.mark.parametrize(
+    ("error", "restarts", "state"),
+    [(ValueError("a fault"), 1, None), (RetryLater("busy"), 0, "failed")],
+)
+def test_only_a_committer_asks_for_another_try_in_a_task(
+    error: Exception, restarts: int, state: str | None
+) -> None:
+    errors = [error]
+
+    class Raising(CommittableOperator):
+        def process(self, batch: CommittableBatch) -> Committables:
+            if errors:
+                raise errors.pop()
+            return batch.committables
+
+    class Wrong(SteadySink):
+        def pre_commit_topology(self) -> Sequence[CommittableOperator]:
+            return [Raising()]
+
+    job = steady(Wrong(target := Target()))
+    take(job)
+    job.rest()
+    assert (job.result.state if job.is_over else None) == state
+    assert job.master.report.regional_restarts == restarts
+    assert sorted(target.globally) == ([] if state else [1])
 
 
 class Plain(SteadySink):
