@@ -36,7 +36,7 @@ LARGE: dict[str, tuple[ClosedSystem, int, int]] = {
     "placing_as_checked": (PlacedTask(), 6_948_414, 48_146_683),
     "steering_as_checked": (SteeredQuery(), 2_103_194, 7_305_737),
     "choosing_as_checked": (ChosenQuery(), 2_208_866, 6_097_506),
-    "commit": (CommitJob(items=2, F=3), 13_115_067, 65_709_807),
+    "commit": (CommitJob(items=2, F=3), 21_185_520, 99_976_249),
     "planning": (PlannedQuery(S=3), 11_822_665, 43_964_434),
     "steering": (SteeredQuery(batches=2, versions=2, tasks=2), 3_605_940, 13_341_036),
     "choosing": (ChosenQuery(batches=2, versions=1), 6_185_776, 20_969_533),
