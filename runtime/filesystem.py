@@ -166,6 +166,9 @@ class FileSystem(WrittenOnce, Protocol):
     def remove_tree(self, path: AnyPath) -> bool:
         """Remove a directory and all below it, or a file; false if there was none."""
 
+    def remove_empty_directory(self, path: AnyPath) -> None:
+        """Remove one directory; `OSError` if there is anything in it, also by now."""
+
     def is_directory(self, path: AnyPath) -> bool:
         """Whether it is a directory, and not a link to one."""
 
@@ -222,7 +225,7 @@ class ComposedOperations:
                 raise
         self.fsync_directory(parent)
 
-    def remove_tree(self: _HasRemoveEmpty, path: AnyPath) -> bool:
+    def remove_tree(self: FileSystem, path: AnyPath) -> bool:
         target = os.fspath(path)
         if not self.is_directory(target):
             return self.remove(target)
@@ -234,10 +237,6 @@ class ComposedOperations:
 
 class _HasCreateDirectory(FileSystem, Protocol):
     def create_directory(self, path: AnyPath) -> None: ...
-
-
-class _HasRemoveEmpty(FileSystem, Protocol):
-    def remove_empty_directory(self, path: AnyPath) -> None: ...
 
 
 class _LocalFile:

@@ -6,6 +6,7 @@ on the driver, on the thread that claims and commits.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -31,7 +32,18 @@ def remove_staged(
                 if is_orphan(name) and files.remove(path):
                     removed.append(path)
             # A directory of this run may be in use by a writer that has just made it.
-            is_left = not any(walk(files, directory_path))
-            if directory != run_id and is_left:
-                files.remove_tree(directory_path)
+            if directory != run_id:
+                _remove_empty(files, directory_path)
     return removed
+
+
+def _remove_empty(files: FileSystem, directory: str) -> None:
+    """Remove a directory and those below it, unless there is a file: a task of a driver that was
+    replaced may just have moved one there, of a checkpoint that goes on.
+    """
+    for name in files.list_directory(directory):
+        below = os.path.join(directory, name)
+        if files.is_directory(below):
+            _remove_empty(files, below)
+    with contextlib.suppress(OSError):
+        files.remove_empty_directory(directory)

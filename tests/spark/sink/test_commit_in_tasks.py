@@ -233,6 +233,33 @@ def test_tasks_of_a_replaced_driver_and_its_successor_move_the_same_files(job: J
     assert visible_rows(job.path) == [1, 2]
 
 
+class Removing(LocalFileSystem):
+    """Does something before it removes a directory."""
+
+    def __init__(self, does: Callable[[], object]) -> None:
+        self.does = does
+
+    def remove_empty_directory(self, path: AnyPath) -> None:
+        self.does()
+        super().remove_empty_directory(path)
+
+
+def test_a_driver_that_starts_leaves_what_a_late_task_of_the_one_before_moves_meanwhile(
+    job: Job,
+) -> None:
+    before = job.driver("r1")
+    staged = job.stage("r1", {0: [1], 1: [2]})
+    before.close()
+    Path(working_directory_of(job.path), "prepared", "checkpoint-000000000001-r1").mkdir(
+        parents=True
+    )
+    late = Removing(lambda: committed(job.sink(), "r1", 1, staged))
+    driver = job.sink(late).create_committer(SinkStart("job", "r2", 1))
+    driver.open("r2", {1: staged})
+    driver.commit(1, committed(job.sink(), "r2", 1, staged))
+    assert visible_rows(job.path) == [1, 2]
+
+
 def test_a_withdrawn_checkpoint_does_not_come_back_by_a_late_task(job: Job) -> None:
     before = job.driver("r1")
     staged = job.stage("r1", {0: [1]})
