@@ -51,8 +51,9 @@ class Target:
 
     def withdraw(self, behind: int) -> None:
         """Take out what is newer than this checkpoint."""
-        self.last = min(self.last, behind)
         self.shown = [(number, held) for number, held in self.shown if number <= behind]
+        self.last = max((number for number, _ in self.shown), default=0)
+        self.left_out = {number for number in self.left_out if number <= behind}
         self.works = Counter({n: times for n, times in self.works.items() if n <= behind})
 
     def effects(self) -> Counter[Row]:

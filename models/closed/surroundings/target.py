@@ -144,13 +144,14 @@ class Sink(Environment):
 
     def withdraw(self) -> None:
         """Take out what is newer than the restored checkpoint; `replay` does the rest."""
-        if self.last > self.system.store.completed:
-            self.last = self.system.store.completed
+        self.last = 0
         for k in range(self.system.checkpoints):
             if k >= self.system.store.completed:
                 self.is_visible[k] = False
                 self.is_left_out[k] = False
                 self.system.worker.is_done[k] = False
+            elif self.is_visible[k]:
+                self.last = k + 1
 
     def note_answer(self) -> None:
         self.batch.clear()
