@@ -98,7 +98,8 @@ class Writer(runtime.Program, runtime.Operator):
 
     def __init__(self, folder: Path, subtask: int, rows: int, per_file: int) -> None:
         self.folder, self.first, self.per_file = folder, rows * subtask, per_file
-        self.end, self.open_file = rows * (subtask + 1), []
+        self.end = rows * (subtask + 1)
+        self.open_file: list[int] = []
 
     @property
     def operators(self) -> dict[str, runtime.Operator]:

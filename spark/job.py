@@ -71,12 +71,14 @@ class TaskStatus:
 @dataclass(frozen=True)
 class JobStatus:
     """The current state of a job, named as in the machine `JobLifecycle`, and of its subtasks in
-    order. `last_checkpoint_id` is 0 before the first checkpoint.
+    order. `last_checkpoint_id` is 0 before the first checkpoint. `commit_on_input`: the committer
+    on the driver waits for no notice, as `JobConfiguration.commits_on_input` says.
     """
 
     state: str
     last_checkpoint_id: int
     tasks: list[TaskStatus]
+    commit_on_input: bool = False
 
 
 class JobHandle:
@@ -144,7 +146,8 @@ class JobHandle:
                 )
             )
         state, completed = shown(job.lifecycle)["state"], shown(job.checkpoint)["completed"]
-        return JobStatus(state, completed, tasks)
+        on_input = self._master.configuration.commits_on_input
+        return JobStatus(state, completed, tasks, on_input)
 
     def request_checkpoint(self) -> Future[int]:
         """Request a checkpoint that begins after this call; the future gives its id when it is

@@ -146,12 +146,19 @@ def _totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
         "failovers",
         f"{run.regional_restarts:,} of one subtask, {run.global_restarts:,} of all",
     )
-    if run.commit_failures:
-        yield "commits", f"{run.commit_failures:,} failed, committed up to {run.committed_upto}"
+    yield from _commits(run)
     if run.warnings_count:
         yield "warnings", f"{run.warnings_count:,}"
     for text in run.warnings[-WARNINGS_SHOWN:]:
         yield "", text
+
+
+def _commits(run: RunSummary) -> Iterator[tuple[str, str]]:
+    if run.topology:
+        when = "on input" if run.commit_on_input else "when a checkpoint is completed"
+        yield "commit", f"{when}: {run.topology}"
+    if run.commit_failures:
+        yield "commits", f"{run.commit_failures:,} failed, committed up to {run.committed_upto}"
 
 
 def _told_checkpoints(run: RunSummary, now: float) -> Iterator[str]:

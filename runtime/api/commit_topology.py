@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.committer import CombiningCommitter, Committables, Committer
+from epochgate.runtime.api.reports import counted
 from epochgate.runtime.api.task_committer import CommittableSummary
 
 if TYPE_CHECKING:
@@ -128,6 +129,25 @@ class CommitTopology:
     def is_direct(self) -> bool:
         """Whether committables go straight from the writers to the global committer."""
         return not (self.in_tasks or self.operators_before or self.operators_behind)
+
+    def __str__(self) -> str:
+        """The steps in words, in their order."""
+        steps = []
+        if self.operators_before:
+            steps.append(f"{counted(self.operators_before, 'operator')} on the driver")
+        if self.in_tasks and self.sink is not None:
+            before, behind = (len(held) for held in operators_in_task(self.sink))
+            within = [
+                counted(before, "operator") if before else "",
+                "a committer" if self.sink.has_task_committer else "",
+                counted(behind, "operator") if behind else "",
+            ]
+            steps.append(f"{', '.join(one for one in within if one)} in each task")
+        behind = len(self.on_driver(is_before=False))
+        if behind:
+            steps.append(f"{counted(behind, 'operator')} on the driver")
+        combining = "the combining committer" if self.operators_behind > behind else "the committer"
+        return " -> ".join([*steps, f"{combining} on the driver"])
 
     def on_driver(self, *, is_before: bool) -> list[CommittableOperator]:
         """Make the operators on the driver: in front of the tasks' step, or behind it."""

@@ -57,7 +57,10 @@ class JobEvent:
 
 @dataclass(frozen=True)
 class JobStarted(JobEvent):
-    """The driver has started. checkpoint_id: the restored one, or 0. pid and host: the driver's."""
+    """The driver has started. checkpoint_id: the restored one, or 0. pid and host: the driver's.
+    topology: the steps of the commits in words, "" without a committer. commit_on_input: whether
+    the committer on the driver commits without waiting for a notice.
+    """
 
     job_id: str
     run_id: str
@@ -65,6 +68,8 @@ class JobStarted(JobEvent):
     checkpoint_id: int
     pid: int
     host: str
+    topology: str = ""
+    commit_on_input: bool = False
 
     def __str__(self) -> str:
         return (

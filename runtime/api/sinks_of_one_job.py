@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from epochgate.runtime.api.commit_topology import TopologyRefused
 from epochgate.runtime.api.committer import (
+    CombiningCommitter,
     Committables,
     Committer,
     FailedForKnownReason,
@@ -70,9 +72,16 @@ class CommitterOfSinks(Committer):
     """
 
     def __init__(self, committers: Mapping[str, Committer]) -> None:
-        """Raises ValueError without any."""
+        """Raises ValueError without any, and TopologyRefused for one that combines."""
         if not committers:
             raise ValueError("a CommitterOfSinks needs at least one committer")
+        for label, one in committers.items():
+            if isinstance(one, CombiningCommitter):
+                raise TopologyRefused(
+                    f"the committer of sink {label!r} is a CombiningCommitter, {one!r}: the job "
+                    "combines the committables of all its sinks in one. Give this sink a job of "
+                    "its own, or a Committer that makes its manifest in `commit`"
+                )
         self.committers = dict(committers)
 
     def open(self, run_id: str, restored: dict[int, Committables]) -> None:

@@ -13,6 +13,16 @@ from typing import Any, Final
 
 from epochgate.runtime.api.reports import one_line
 
+OF_THE_START: Final = (
+    "job_id",
+    "run_id",
+    "epoch",
+    "pid",
+    "host",
+    "parallelism",
+    "topology",
+    "commit_on_input",
+)
 KEPT_MAX: Final = 10
 """How many of the newest checkpoints, failures and warnings are kept."""
 ATTEMPTS_MAX: Final = 1000
@@ -26,8 +36,10 @@ class RunSummary:
 
     state: "starting" until all subtasks are up, "running", "restarting", or how it ended.
     resumed_from: the checkpoint it began from, 0 for none. epoch: of the claim to the checkpoint
-    directory under which it ran. attempts: of the subtasks that have failed. last_checkpoint: the
-    last that was completed; committed: the figures of the committer after the last commit.
+    directory under which it ran. topology: the steps of its commits in words, "" without a
+    committer; commit_on_input: the committer on the driver waits for no notice. attempts: of the
+    subtasks that have failed. last_checkpoint: the last that was completed; committed: the figures
+    of the committer after the last commit.
     """
 
     job_id: str = ""
@@ -36,6 +48,8 @@ class RunSummary:
     pid: int = 0
     host: str = ""
     parallelism: int = 0
+    topology: str = ""
+    commit_on_input: bool = False
     resumed_from: int = 0
     started_at: float = 0.0
     last_at: float = 0.0
@@ -85,7 +99,7 @@ class RunSummary:
     # one method for each kind
 
     def _job_started(self, told: Plain) -> None:
-        for name in ("job_id", "run_id", "epoch", "pid", "host", "parallelism"):
+        for name in OF_THE_START:
             if name in told:
                 setattr(self, name, told[name])
         self.resumed_from = self.committed_upto = told["checkpoint_id"]

@@ -83,15 +83,15 @@ class Done(NamedTuple):
 @dataclass
 class CommitAttempt:
     """One try of a commit; tried: the checkpoints of which the committer was asked to commit them,
-    the last one last; left_out: those that failed for a known reason, and the reason; began_s: the
-    time of the event with which it began.
+    the last one last; left_out: those that failed for a known reason; began_s: the time of the
+    event with which it began.
     """
 
     checkpoint: int
     tries: int
     batch: Batch
     tried: list[int] = field(default_factory=list)
-    left_out: dict[int, str] = field(default_factory=dict)
+    left_out: list[int] = field(default_factory=list)
     began_s: float = 0.0
 
     @property
@@ -214,7 +214,9 @@ class Commits:
                 error.rest = by_subtask(what, error.rest)
                 raise
             except FailedForKnownReason as error:
-                attempt.left_out[checkpoint] = in_words(error)
+                attempt.left_out.append(checkpoint)
+                said = in_words(error)
+                self._master.queue.post(self._left_out, attempt, checkpoint, said)
                 continue
             if done is False:
                 before.append(checkpoint)
@@ -227,7 +229,6 @@ class Commits:
             return Done({}, before, newest)
 
     def _done(self, attempt: CommitAttempt, done: Done | None, error: BaseException | None) -> None:
-        self._leave_out(attempt)
         machine, numbers = self._master.job.committer, attempt.numbers
         if error is None:
             figures, before, newest = done or Done({}, [], {})
@@ -245,21 +246,19 @@ class Commits:
             return
         self._failed(attempt, error)
 
-    def _leave_out(self, attempt: CommitAttempt) -> None:
-        for checkpoint, said in attempt.left_out.items():
-            self._tell(
-                attempt,
-                CommitFailed,
-                checkpoint_ids=(checkpoint,),
-                is_tried_again=False,
-                reason=shortened(said),
-                is_left_out=True,
-            )
-            self._master.warn(
-                f"commit of checkpoint {checkpoint} is left out, and its rows are lost: {said}"
-            )
-            machine = self._master.job.committer
-            machine.left_out(attempt.checkpoint, attempt.tries, checkpoint)
+    def _left_out(self, attempt: CommitAttempt, checkpoint: int, said: str) -> None:
+        self._tell(
+            attempt,
+            CommitFailed,
+            checkpoint_ids=(checkpoint,),
+            is_tried_again=False,
+            reason=shortened(said),
+            is_left_out=True,
+        )
+        self._master.warn(
+            f"commit of checkpoint {checkpoint} is left out, and its rows are lost: {said}"
+        )
+        self._master.job.committer.left_out(attempt.checkpoint, attempt.tries, checkpoint)
 
     def _failed(self, attempt: CommitAttempt, error: BaseException) -> None:
         machine, numbers, said = self._master.job.committer, attempt.numbers, in_words(error)

@@ -141,6 +141,8 @@ class JobMaster:
             checkpoint_id=0 if latest is None else latest.checkpoint_id,
             pid=os.getpid(),
             host=socket.gethostname(),
+            topology="" if self.commits.committer is None else str(self.configuration.topology),
+            commit_on_input=self.configuration.commits_on_input,
         )
         self.restarts.await_all()
         if latest is not None:

@@ -16,6 +16,7 @@ import msgpack
 from epochgate.errors import EpochgateError
 from epochgate.fsm import Clock, Handles, Journal, System, drive
 from epochgate.models.task import TaskSystem
+from epochgate.runtime.api.committer import RetryLater
 from epochgate.runtime.api.dropped_state import insist_on_operators
 from epochgate.runtime.api.operator import (
     FatalTaskError,
@@ -138,7 +139,8 @@ class Worker:
 
     def _fail(self, error: BaseException) -> None:
         let_pass(error)
-        is_fatal = isinstance(error, FatalTaskError | EpochgateError)
+        is_own = isinstance(error, FatalTaskError | EpochgateError)
+        is_fatal = is_own and not isinstance(error, RetryLater)
         reason = in_words(error)
         self._queue.abandon()  # no operator is called after one has raised
         self._process(self.task.fail, reason, is_fatal)

@@ -70,7 +70,10 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/test_spare_processes.py",
         "tests/runtime/test_concurrent_attempts.py",
     ),
-    CommittingJob: ("tests/runtime/committing/test_signals_of_the_driver.py",),
+    CommittingJob: (
+        "tests/runtime/committing/test_steps.py",
+        "tests/runtime/committing/test_tries.py",
+    ),
     SplitAssignments: OF_SOURCES,
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),

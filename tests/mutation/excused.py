@@ -7,6 +7,7 @@ that is found fails.
 from __future__ import annotations
 
 from tests.mutation.excused_checkpoints import OF_CHECKPOINTS
+from tests.mutation.excused_commits import OF_COMMITS
 
 SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
@@ -387,7 +388,7 @@ OF_REASON: dict[str, tuple[str, ...]] = {
 """Reason -> the names of the mutants that it is for."""
 EXCUSED: dict[str, str] = {
     name: why
-    for reasons in (OF_REASON, OF_CHECKPOINTS)
+    for reasons in (OF_REASON, OF_CHECKPOINTS, OF_COMMITS)
     for why, names in reasons.items()
     for name in names
 }

@@ -298,7 +298,9 @@ class Compacting:
         return self.withdrawals < self.system.W and self.committed > 0 and not is_merged
 
     def waits_for_exchange(self) -> bool:
-        """Whether a start waits for the lock that an exchange holds until it is durable."""
+        """Whether commits and starts wait for the lock that an exchange holds until it is
+        durable.
+        """
         return self.asked() == EXCHANGED
 
     def withdraw(self) -> None:
@@ -372,7 +374,10 @@ class Compacting:
 
     acts: ClassVar[Mapping[str, Act]] = {
         "target.commit": Act(
-            commit, lambda world: world.committed < world.system.K, "all are committed"
+            commit,
+            lambda world: world.committed < world.system.K,
+            "all are committed",
+            is_apart=waits_for_exchange,
         ),
         "target.withdraw": Act(
             withdraw, may_withdraw, "nothing may be taken back", is_apart=waits_for_exchange

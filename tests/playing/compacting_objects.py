@@ -179,7 +179,7 @@ class CompactingObjects(Compacting):
 
     acts: ClassVar[Mapping[str, Act]] = {
         **Compacting.acts,
-        "target.commit": replace(Compacting.acts["target.commit"], do=commit),
+        "target.commit": replace(Compacting.acts["target.commit"], do=commit, is_apart=None),
         "target.withdraw": replace(
             Compacting.acts["target.withdraw"], is_there=may_withdraw, is_apart=None
         ),

@@ -153,11 +153,12 @@ class CommitsBeside:
         work = self.lanes.get(COMMIT)
         attempt = inside(work.work if work else self._waiting(COMMIT)[0])["attempt"]
         reached = len(work.done) if work else 0
-        return attempt.checkpoint, attempt.tries, attempt.numbers[reached:]
+        numbers = [number for number, _ in attempt.batch]
+        return attempt.checkpoint, attempt.tries, numbers[reached:]
 
     def rest(self, work: PausedWork) -> list[int]:
         """What a commit has not reached."""
-        numbers: list[int] = inside(work.work)["attempt"].numbers
+        numbers = [number for number, _ in inside(work.work)["attempt"].batch]
         return numbers[len(work.done) :]
 
     def owed(self) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from epochgate.models.closed.surroundings.zombie import REPLACED
 from epochgate.models.post_commit import PUT_OFF
 from epochgate.runtime.in_doubt import given_up_in
 from epochgate.runtime.store.checkpoint import debts_of, in_doubt
+from epochgate.runtime.store.places import places_of
 from tests.playing.gates import Lie, the_truth
 from tests.playing.job_commits import AFTER, COMMIT, CommitsBeside
 from tests.playing.job_commits_users import rows_of
@@ -134,6 +135,29 @@ def _is_giving_up(job: CommitsBeside, doubt: int) -> bool:
     return job.giving_up is not None and job.doubt == doubt
 
 
+def _may_apply(job: CommitsBeside) -> bool:
+    return job.lane(COMMIT) and bool(job.batch()[2]) and not _is_left_out(job)
+
+
+def _is_left_out(job: CommitsBeside) -> bool:
+    return job.batch()[2][0] in job.target.left_out
+
+
+def _may_leave_out(job: CommitsBeside) -> bool:
+    if not (job.lane(COMMIT) and job.batch()[2]):
+        return False
+    is_new = job.batch()[2][0] > job.target.last and job.failures < job.constants["F"]
+    return _is_left_out(job) or is_new
+
+
+def _leave_out(job: CommitsBeside) -> None:
+    job.failures += not _is_left_out(job)
+    if len(job.batch()[2]) == 1:
+        job.end(COMMIT, "leave_out")
+    else:
+        job.begun(COMMIT).tell("leave_out")
+
+
 def _is_late(job: CommitsBeside) -> bool:
     return job.late is not None and not job.lane(AFTER)
 
@@ -155,9 +179,10 @@ ACTS: dict[str, Act] = {
     ),
     "sink.apply": _act(
         lambda job: job.begun(COMMIT).tell("apply"),
-        lambda job: job.lane(COMMIT) and job.batch()[2],
-        "nothing is left to commit",
+        _may_apply,
+        "nothing is left to commit that the target takes",
     ),
+    "sink.leave_out": _act(_leave_out, _may_leave_out, "nothing may be left out"),
     "sink.answer": _act(
         lambda job: job.end(COMMIT, "answer"),
         lambda job: job.lane(COMMIT) and not job.batch()[2],
@@ -261,10 +286,12 @@ class CommitsWorld(CommitsBeside):
         assert isinstance(system, CommitJob)
         self.model = system
         super().__init__(system, lie)
-        self._known, self._stalled = 0, list[int]()
-        """The newest commit that the driver knows of, and whose work people were told is put off,
-        as the model has it.
+        self._known: int | None = 0
+        """The newest commit that the driver knows of, as the model has it; none behind one that
+        was left out.
         """
+        self._stalled: list[int] = []
+        """Whose work people were told is put off, as the model has it."""
         system.observer = self._note
 
     def machines(self) -> Iterator[tuple[str, tuple[int, ...], Machine]]:
@@ -292,6 +319,8 @@ class CommitsWorld(CommitsBeside):
             self._known, self._stalled = 0, []
         if machine is model.committer and row.trigger in ("committed", "already_committed"):
             self._known = told[0]
+        if machine is model.committer and row.trigger == "left_out":
+            self._known = None
         if machine is model.post_commit and row.dest == PUT_OFF:
             self._stalled.append(told[0])
 
@@ -316,6 +345,8 @@ class CommitsWorld(CommitsBeside):
         yield "store", store.completed, latest.checkpoint_id
         yield "ledger", _numbers(store.ledger), sorted(latest.uncommitted)
         yield "debts", _numbers(store.debts), sorted(debts_of(latest))
+        tries = [place.tries.get(-1, 0) for place in places_of(latest).values()]
+        yield "stored tries", store.tries, max(tries, default=0)
         given_up = [number for number, *_ in given_up_in(latest)]
         yield "given up", _numbers(store.is_forgone), given_up
         stored = self.stored()
@@ -350,7 +381,8 @@ class CommitsWorld(CommitsBeside):
             yield "number", model.checkpoint.number, whole.checkpoint_id
             yield "carried", _numbers(model.checkpoint.carried), sorted(whole.uncommitted)
             yield "owing", _numbers(model.checkpoint.owing), sorted(debts_of(whole))
-        yield "known as committed", self._known, job.master.report.committed_upto
+        if self._known is not None:
+            yield "known as committed", self._known, job.master.report.committed_upto
         yield "told of stalled work", len(self._stalled), len(job.stalls)
         for number, text in zip(self._stalled, job.stalls, strict=True):
             yield "whose work is stalled", True, f"the commit of checkpoint {number} is" in text

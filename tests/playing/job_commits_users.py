@@ -13,6 +13,7 @@ from epochgate.runtime.api.committer import (
     CommitImpossible,
     Committables,
     Committer,
+    FailedForKnownReason,
     RetryLater,
 )
 from epochgate.runtime.api.operator import Operator, Program, Work
@@ -35,12 +36,14 @@ class Target:
     epoch: int = 0
     last: int = 0
     shown: list[tuple[int, Committables]] = field(default_factory=list)
+    left_out: set[int] = field(default_factory=set)
+    """What it does not take, for a reason that it knows."""
     works: Counter[int] = field(default_factory=Counter)
     """How often the work of each checkpoint's commit was done."""
 
     def take(self, epoch: int, checkpoint: int, committables: Committables) -> bool:
         """Show a checkpoint; False if nothing was to be done."""
-        if epoch != self.epoch or checkpoint <= self.last:
+        if epoch != self.epoch or checkpoint <= self.last or checkpoint in self.left_out:
             return False
         self.shown.append((checkpoint, committables))
         self.last = checkpoint
@@ -77,14 +80,18 @@ class PlayedCommitter(Committer):
         """Take effect when told to, and end when told to."""
         work = PausedWork.present()
         order = work.next_order()
+        if order == "leave_out":
+            work.done.append(checkpoint_id)
+            self._job.target.left_out.add(checkpoint_id)
+            raise FailedForKnownReason("it is left out by order of the schedule")
         if order == "apply":
             work.done.append(checkpoint_id)
             self._job.note_batch(checkpoint_id, committables)
             is_new = self._job.target.take(self.epoch, checkpoint_id, committables)
             order = work.next_order()
-            if order == "apply":
+            if order in ("apply", "leave_out"):
                 work.carry(order)
-            if order in ("apply", "answer"):
+            if order in ("apply", "leave_out", "answer"):
                 return is_new
         raise FAULTS[order](f"{order} by order of the schedule")
 

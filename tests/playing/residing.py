@@ -38,6 +38,7 @@ LEFT: Final = "thread 'left'"
 SETTINGS: Final[dict[str, Any]] = {
     "parallelism": 1,
     "coordinators": ["echo"],
+    "commits_in_tasks": False,
     "program": pickle.dumps(EchoProgram),
     "detection": {},
     **dict.fromkeys(

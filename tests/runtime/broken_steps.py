@@ -268,44 +268,48 @@ class WholeNames(Names):
         }
 
 
-class OneAtATime(RowFiles):
-    """Commits one row with each call, and hands back what is left."""
+class HalfOfIt(RowFiles):
+    """Commits half of the rows with each call, and hands back what is left."""
 
     def commit(self, requests: Sequence[CommitRequest]) -> None:
         for request in requests:
             written, rows = request.committable
+            half = (len(rows) + 1) // 2
+            for row in rows[:half]:
+                self.write(str(row["number"]), row)
             if rows:
-                name = str(rows[0]["number"])
-                self.write(name, rows[0])
-                request.update_and_retry_later(self.rest(written, name, rows))
+                names = [str(row["number"]) for row in rows[:half]]
+                request.update_and_retry_later(self.rest(written, names, rows))
 
-    def rest(self, written: list[str], name: str, rows: list[Any]) -> Any:
-        return [[*written, name], rows[1:]]
+    def rest(self, written: list[str], names: list[str], rows: list[Any]) -> Any:
+        return [[*written, *names], rows[len(names) :]]
 
 
 class CommitsInParts(Stepped):
-    """A committable is committed in parts, one with each call."""
+    """A committable is committed in parts, one with each call, and in fewer calls than the job
+    allows tries.
+    """
 
-    writer, naming, names, task_committer = WholeWriter, WholeNaming, WholeNames, OneAtATime
+    writer, naming, names, task_committer = WholeWriter, WholeNaming, WholeNames, HalfOfIt
 
 
-class KeepingOneAtATime(OneAtATime):
-    def rest(self, written: list[str], name: str, rows: list[Any]) -> Any:
-        return [[*written, name], rows if not written else rows[1:]]
+class KeepsHalf(HalfOfIt):
+    def rest(self, written: list[str], names: list[str], rows: list[Any]) -> Any:
+        return [[*written, *names], rows if not written else rows[len(names) :]]
 
 
 class LeavesThePartInTheRest(CommitsInParts):
     """What is handed back has the part that is committed, which is then committed again."""
 
-    task_committer = KeepingOneAtATime
+    task_committer = KeepsHalf
 
 
-class LosingOneAtATime(OneAtATime):
-    def rest(self, written: list[str], name: str, rows: list[Any]) -> Any:
-        return [[*written, name], []]
+class LosesHalf(HalfOfIt):
+    def rest(self, written: list[str], names: list[str], rows: list[Any]) -> Any:
+        return [[*written, *names], []]
 
 
 class HandsBackNoRest(CommitsInParts):
     """What is handed back is the part that is committed alone."""
 
-    task_committer = LosingOneAtATime
+    task_committer = LosesHalf

@@ -277,6 +277,21 @@ def test_a_driver_that_was_killed_is_shown_as_that_and_its_start_again_as_new(
     assert "the next start of the job begins from checkpoint 2" in shown
 
 
+@pytest.mark.parametrize(
+    ("is_on_input", "mode"), [(True, "on input"), (False, "when a checkpoint is completed")]
+)
+def test_the_steps_of_commits_are_shown_with_their_mode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_on_input: bool, mode: str
+) -> None:
+    begun = replace(started(), topology="a step -> another", commit_on_input=is_on_input)
+    write(tmp_path, begun, ended()).close()
+    store(tmp_path).close()
+    assert main(["status", str(tmp_path)]) == 0
+    assert f"\ncommit       {mode}: a step -> another\n" in capsys.readouterr().out
+    [run] = read_history(str(tmp_path / "history"))
+    assert (run.topology, run.commit_on_input) == ("a step -> another", is_on_input)
+
+
 @pytest.mark.parametrize("named", ["target", ".target.epochgate", ".target.epochgate/checkpoints"])
 def test_a_job_is_found_by_target_working_directory_or_checkpoints(
     tmp_path: Path, named: str

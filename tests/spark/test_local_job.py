@@ -99,6 +99,7 @@ def test_a_killed_worker_is_replaced_and_the_others_stay(spark: Any) -> None:
         job.wait_for_replacement(2, before[2])
         after = [job.pid(subtask) for subtask in range(4)]
         assert [a == b for a, b in zip(after, before, strict=True)] == [True, True, False, True]
+        assert not job.handle.status().commit_on_input
         result = job.finish()
     assert result.report.regional_restarts == 1
 

@@ -122,7 +122,7 @@ class Sink(Environment):
         assert checkpoint <= self.system.store.completed, (
             "C4: nothing takes effect before its checkpoint is durable"
         )
-        if not self.is_known(checkpoint):
+        if not self.is_known(checkpoint) and not self.is_left_out[checkpoint - 1]:
             self.is_visible[checkpoint - 1] = True
             self.has_applied = True
             for s in range(self.system.subtasks):

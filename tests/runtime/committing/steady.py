@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from epochgate.runtime import (
     CommitTopology,
     JobConfiguration,
+    JobListener,
     Operator,
     OperatorContext,
     Program,
@@ -54,7 +56,7 @@ class Steady(Program):
         return Work.IDLE
 
 
-def steady(sink: Sink, **settings: Any) -> SimulatedJob:
+def steady(sink: Sink, listeners: Sequence[JobListener] = (), **settings: Any) -> SimulatedJob:
     """Two subtasks, which run; checkpoints are taken on request."""
     committers = [sink.create_committer(SinkStart("job", "run"))]
     limits = {"checkpoint_interval_s": 3600.0, "commit_retry_delay_s": 60.0, **settings}
@@ -62,7 +64,9 @@ def steady(sink: Sink, **settings: Any) -> SimulatedJob:
     def configure(start: int) -> JobConfiguration:
         return JobConfiguration("job", 2, topology=CommitTopology.of(sink, committers[0]), **limits)
 
-    job = SimulatedJob(configure, lambda _: Steady(sink), committer=lambda: committers[0])
+    job = SimulatedJob(
+        configure, lambda _: Steady(sink), committer=lambda: committers[0], listeners=listeners
+    )
     job.settle()
     return job
 

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime import CommitImpossible, FailedForKnownReason, RetryLater, Warned
+from epochgate.runtime import (
+    CommitImpossible,
+    CommittableBatch,
+    CommittableOperator,
+    Committables,
+    FailedForKnownReason,
+    RetryLater,
+    Warned,
+)
 from epochgate.runtime.observing.run_summary import RunSummary
 from tests.runtime.committing.rig import Rig
-from tests.runtime.committing.sinks import Target, TargetSink
+from tests.runtime.committing.sinks import Counting, Target, TargetSink
 from tests.runtime.committing.test_committing import committed_globally
 
 
@@ -132,3 +140,39 @@ def test_after_the_allowed_tries_the_job_fails_and_says_why() -> None:
     assert rig.job.result.state == "failed"
     assert "subtask 0: busy" in (rig.job.result.reason or "")
     assert [rows for _, s, rows in target.calls if s == 0] == [["a", "b"], ["b"], ["b"]]
+
+
+class Refusing(Counting):
+    """Cannot process its first batch yet."""
+
+    def __init__(self, errors: list[Exception]) -> None:
+        super().__init__("refusing", None)
+        self._errors = errors
+
+    def process(self, batch: CommittableBatch) -> Committables:
+        if self._errors:
+            raise self._errors.pop()
+        return super().process(batch)
+
+
+@pytest.mark.parametrize("place", ["pre", "post"])
+def test_an_operator_in_a_task_that_is_to_be_called_later_fails_its_attempt_alone(
+    place: str,
+) -> None:
+    target, errors = Target(), list[Exception]([RetryLater("no answer")])
+
+    class WithOperator(TargetSink):
+        def pre_commit_topology(self) -> list[CommittableOperator]:
+            return [Refusing(errors)] if place == "pre" else []
+
+        def post_commit_topology(self) -> list[CommittableOperator]:
+            return [Refusing(errors)] if place == "post" else []
+
+    rig = Rig(lambda _: WithOperator(target))
+    rig.give(0, "a")
+    rig.checkpoint()
+    assert rig.failures == ["no answer"]
+    rig.wait(2.0)
+    assert committed_globally(target) == ["a"]
+    report = rig.job.master.report
+    assert (report.regional_restarts, report.global_restarts) == (1, 0)

@@ -7,26 +7,18 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import pytest
-
 from epochgate.runtime import (
     CommittableBatch,
     CommittableOperator,
     Committables,
     Committer,
-    CommitTopology,
-    FailedForKnownReason,
-    JobConfiguration,
-    JobMisconfigured,
     OperatorContext,
     RetryLater,
-    Sink,
     SinkStart,
     TaskCommitter,
 )
 from epochgate.runtime.api.operator import metrics_of
 from epochgate.runtime.api.reports import summed
-from epochgate.runtime.shell.fitting import StageMismatch, StepMissing
 from epochgate.runtime.testing.simulation import SimulatedJob
 from tests.runtime.committing.sinks import Manifest, Target, TargetTaskCommitter
 from tests.runtime.committing.steady import SteadySink, steady, take
@@ -98,23 +90,6 @@ def process_of(job: SimulatedJob, subtask: int) -> int:
     return identity
 
 
-def test_the_count_of_a_tasks_tries_survives_its_process_and_the_driver() -> None:
-    target = Target(signals={"1-0": [["retry_later", "it is busy"] for _ in range(4)]})
-    job = steady(SteadySink(target), commit_retries_max=3)
-    take(job)
-    job.wait(60.0)
-    job.transport.kill(process_of(job, 0))
-    job.flow()
-    job.wait(60.0)
-    job.flow()
-    take(job)
-    job.crash_driver()
-    job.rest(until=lambda: job.is_over)
-    assert job.result.state == "failed"
-    assert "it is busy" in str(job.result.reason)
-    assert asked(target, 0) == [1, 1, 1, 1]
-
-
 def test_tasks_leave_after_they_have_committed_what_the_last_checkpoint_holds() -> None:
     target = Target(signals={"1-1": [["retry_later"]]})
     job = steady(SteadySink(target))
@@ -179,57 +154,6 @@ def test_operators_go_back_with_the_checkpoint_and_each_takes_a_checkpoint_once(
     ]
 
 
-def test_operators_of_another_number_than_the_checkpoint_has_are_refused() -> None:
-    job = steady(NumberingSink(target := Target()))
-    take(job, 2)
-    with pytest.raises(StageMismatch, match="holds states of 1 operators"):
-        on_the_checkpoints_of(job, SteadySink(target))
-
-
-def test_committables_in_a_step_that_the_sink_lacks_are_refused() -> None:
-    class Direct(SteadySink):
-        create_task_committer = Sink.create_task_committer
-
-    target = Target(signals={"1-0": [["retry_later"]]})
-    job = steady(SteadySink(target))
-    take(job, 2)
-    with pytest.raises(StepMissing, match=r"committables of checkpoint 1 .* the committers"):
-        on_the_checkpoints_of(job, Direct(target))
-
-
-def on_the_checkpoints_of(job: SimulatedJob, sink: Sink) -> SimulatedJob:
-    """A start of another sink on the checkpoints that a job has left."""
-    job.shelf.end_driver()
-    committer = sink.create_committer(SinkStart("job", "again"))
-    topology = CommitTopology.of(sink, committer)
-    return SimulatedJob(
-        lambda start: JobConfiguration("job", 2, topology=topology),
-        lambda _: pytest.fail("no task starts"),
-        committer=lambda: committer,
-        shelf=job.shelf,
-    )
-
-
-@pytest.mark.parametrize("raised", [False, True])
-def test_what_fails_in_a_task_for_a_known_reason_is_left_out_and_told(raised: bool) -> None:
-    said = FailedForKnownReason("the row is bad") if raised else ["failed", "the row is bad"]
-    job = steady(SteadySink(target := Target(signals={"1-0": [said]})))
-    take(job)
-    assert committed(target) == {1: ["1-1"]}
-    [warning] = job.master.report.warnings
-    assert "goes on without committable '1-0' of subtask 0" in warning
-    assert "the row is bad" in warning
-
-
-def test_a_rest_of_a_task_takes_the_place_of_the_committable() -> None:
-    target = Target(signals={"1-0": [["update_and_retry_later", "1-0 rest"]]})
-    job = steady(SteadySink(target))
-    take(job)
-    job.wait(60.0)
-    job.flow()
-    assert committed(target) == {1: ["1-0 rest", "1-1"]}
-
-
 def test_the_signals_of_a_task_are_counted_in_its_figures() -> None:
     said: list[Any] = [["retry_later"], ["already_committed"]]
     target = Target(signals={"1-0": said, "1-1": [["failed", "the row is bad"]]})
@@ -273,45 +197,6 @@ def test_what_was_combined_is_stored_and_committed_by_the_next_driver_too() -> N
     assert target.globally[1] == {0: ["manifest 1"]}
 
 
-IN_TASKS = CommitTopology.of(SteadySink(Target()))
-
-
-@pytest.mark.parametrize(
-    ("topology", "interval_s", "expected"),
-    [
-        (CommitTopology(), 2.0, False),
-        (CommitTopology(), None, True),
-        (IN_TASKS, 2.0, True),
-        (IN_TASKS, None, True),
-    ],
-)
-def test_whether_commits_come_with_the_input_follows_from_the_job(
-    topology: CommitTopology, interval_s: float | None, expected: bool
-) -> None:
-    def job(commit_on_input: bool | None) -> JobConfiguration:
-        return JobConfiguration(
-            "job",
-            2,
-            topology=topology,
-            checkpoint_interval_s=interval_s,
-            commit_on_input=commit_on_input,
-        )
-
-    assert job(None).commits_on_input is job(expected).commits_on_input is expected
-    with pytest.raises(JobMisconfigured, match=f"must be {expected} here: .* Leave commit_on"):
-        job(not expected)
-
-
-def test_a_job_without_periodic_checkpoints_commits_all_at_its_end() -> None:
-    job = steady(SteadySink(target := Target()), checkpoint_interval_s=None)
-    job.wait(7200.0)
-    job.flow()
-    assert target.calls == []
-    job.master.stop()
-    job.finish()
-    assert committed(target) == {1: ["1-0", "1-1"]}
-
-
 @dataclass
 class Closing(TargetTaskCommitter):
     """Notes that it is closed."""
@@ -341,16 +226,6 @@ def test_the_committer_of_an_attempt_is_closed_with_it() -> None:
     job.master.stop()
     job.finish()
     assert sorted(closed) == [0, 0, 1]
-
-
-def test_any_other_error_of_a_task_costs_its_attempt_alone() -> None:
-    job = steady(SteadySink(target := Target(signals={"1-0": [ValueError("a fault")]})))
-    take(job)
-    job.settle()
-    assert committed(target) == {1: ["1-0", "1-1"]}
-    assert (job.master.report.regional_restarts, job.master.report.global_restarts) == (1, 0)
-    [failure] = job.master.report.failures
-    assert "a fault" in failure.reason
 
 
 def test_a_summary_counts_what_has_failed() -> None:

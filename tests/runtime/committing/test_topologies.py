@@ -12,6 +12,7 @@ import pytest
 
 from epochgate.runtime import (
     CommittableOperator,
+    CommitterOfSinks,
     CommitTopology,
     JobConfiguration,
     JobMisconfigured,
@@ -91,6 +92,12 @@ def test_a_topology_says_where_its_steps_are() -> None:
     combining = Steps(target, combines=True)
     combined = CommitTopology.of(combining, combining.create_committer(START))
     assert (combined.in_tasks, combined.operators_behind) == (False, 1)
+
+
+def test_of_several_sinks_none_combines() -> None:
+    made = Steps(Target(), combines=True).create_committer(START)
+    with pytest.raises(TopologyRefused, match=r"the committer of sink 'log' is a CombiningComm"):
+        CommitterOfSinks({"log": made})
 
 
 SINKS = {

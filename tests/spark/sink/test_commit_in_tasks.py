@@ -1,5 +1,5 @@
 """Where tasks commit first, a checkpoint's rows become visible all at once and exactly once too:
-whatever crashes, whoever commits twice, and whichever driver has been replaced.
+whatever crashes, which task ever commits twice, and whichever driver has been replaced.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_a_task_without_rows_passes_nothing_on(job: Job) -> None:
     assert visible_rows(job.path) == [3]
 
 
-def test_whoever_commits_again_changes_nothing(job: Job) -> None:
+def test_a_second_commit_changes_nothing(job: Job) -> None:
     driver = job.driver("r1")
     staged = job.stage("r1", {0: [1], 1: [2]})
     passed = each_in_its_task(job, "r1", 1, staged)

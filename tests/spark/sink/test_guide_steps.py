@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.cli import main
 from epochgate.pipeline import FunctionSource, Pipeline
 from epochgate.runtime import Sink
 from epochgate.runtime.testing.simulation import SimulatedJob
@@ -30,6 +31,14 @@ SINKS = {
     "lines_compacted": "LinesCompacted",
     "lines_combined": "LinesCombined",
 }
+STEPS = {
+    "lines": "when a checkpoint is completed: the committer on the driver",
+    "lines_in_tasks": "on input: a committer in each task -> the committer on the driver",
+    "lines_compacted": "on input: 1 operator on the driver -> a committer in each task -> "
+    "1 operator on the driver -> the committer on the driver",
+    "lines_combined": "on input: a committer in each task -> the combining committer on the driver",
+}
+"""As `epochgate status` shows them."""
 ROWS = 4000
 
 
@@ -134,10 +143,11 @@ def start(folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("module", SINKS)
 def test_each_row_is_there_once_although_a_worker_and_the_driver_are_killed(
-    saved: Path, module: str
+    saved: Path, module: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown, named = programs()["job"], SINKS[module]
     used = shown.replace("from lines import Lines", f"from {module} import {named}")
+    used = used.replace("RateLimit(1000)", "RateLimit(300)")  # so that there is time for the kills
     (saved / "job.py").write_text(used.replace('sink=Lines("', f'sink={named}("'))
     driver, deadline_s = start(saved), time.monotonic() + WAIT_S
     try:
@@ -158,3 +168,5 @@ def test_each_row_is_there_once_although_a_worker_and_the_driver_are_killed(
     assert hit == 1
     assert said.splitlines()[-1] == "finished"
     insist_on_each_row_once(saved / "out", module, ROWS)
+    assert main(["status", str(saved / "checkpoints")]) == 0
+    assert f"commit       {STEPS[module]}\n" in capsys.readouterr().out

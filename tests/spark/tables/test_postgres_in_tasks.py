@@ -1,5 +1,5 @@
-"""Where tasks move their rows into PostgreSQL, each row is there once: whoever commits twice, at
-once or too late; and the driver's ledger knows what they have moved.
+"""Where tasks move their rows into PostgreSQL, each row is there once, even if tasks commit
+twice, at once or too late; and the driver's ledger knows what they have moved.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_each_task_moves_its_rows_and_the_ledger_takes_up_their_records(
     assert claimed(sink, "r2", 1).rows_visible == 3
 
 
-def test_whoever_commits_again_changes_nothing(
+def test_a_second_commit_changes_nothing(
     sink: PostgresSink, driver: PostgresCommitter, dsn: str
 ) -> None:
     staged = {0: attempt(sink, "r1", [1]), 1: attempt(sink, "r1", [2], 1)}
