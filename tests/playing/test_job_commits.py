@@ -19,7 +19,7 @@ from tests.playing.stage import GatedStage
 from tests.playing.swarm import Swarm, interleave, walk
 
 STEPS_MAX = 120
-WALKS, DEEP_WALKS = 20, 400
+WALKS, DEEP_WALKS = 30, 400
 DEEP = (pytest.mark.deep, pytest.mark.timeout(600))
 STEPS = {f"{step.machine}.{step.trigger}" for step in CommitJob.STEPS}
 SYSTEMS: tuple[ClosedSystem, ...] = (CommitJob(F=3), CommitsInDoubt(F=3), HangingWork(F=2))
