@@ -58,65 +58,48 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
         "Opaque) -> None: self.settle_request() self.announce_abort(reason)`",
     ),
     TOLD_FIRST: (
-        "checkpoint.complete: `def complete(self) -> None: self.completed = self.number "
-        "self.failures = 0 self.driver.completed(self.number) for c in "
+        "checkpoint.tell_completed: `def tell_completed(self) -> None: self.completed = "
+        "self.number self.failures = 0 self.driver.completed(self.number) for c in "
         "range(self.system.coordinators): "
         "self.system.holder[c].checkpoint_complete(self.number) for s in "
         "range(self.system.subtasks): if self.system.attempt[s].is_running(): "
         "self.tasks.complete(s, self.system.attempt[s].identity, self.number) "
-        "self.system.lifecycle.checkpoint_completed(self.ends_due == 0) "
-        "self.system.committer.due(self.number) self.forget_parts()` -> `def "
-        "complete(self) -> None: self.completed = self.number self.failures = 0 "
+        "self.system.lifecycle.checkpoint_completed(self.ends_due == 0)` -> `def "
+        "tell_completed(self) -> None: self.completed = self.number self.failures = 0 "
         "self.driver.completed(self.number) for s in range(self.system.subtasks): if "
         "self.system.attempt[s].is_running(): self.tasks.complete(s, "
         "self.system.attempt[s].identity, self.number) for c in "
         "range(self.system.coordinators): "
         "self.system.holder[c].checkpoint_complete(self.number) "
-        "self.system.lifecycle.checkpoint_completed(self.ends_due == 0) "
-        "self.system.committer.due(self.number) self.forget_parts()`",
-        "checkpoint.complete: `def complete(self) -> None: self.completed = self.number "
-        "self.failures = 0 self.driver.completed(self.number) for c in "
+        "self.system.lifecycle.checkpoint_completed(self.ends_due == 0)`",
+        "checkpoint.tell_completed: `def tell_completed(self) -> None: self.completed = "
+        "self.number self.failures = 0 self.driver.completed(self.number) for c in "
         "range(self.system.coordinators): "
         "self.system.holder[c].checkpoint_complete(self.number) for s in "
         "range(self.system.subtasks): if self.system.attempt[s].is_running(): "
         "self.tasks.complete(s, self.system.attempt[s].identity, self.number) "
-        "self.system.lifecycle.checkpoint_completed(self.ends_due == 0) "
-        "self.system.committer.due(self.number) self.forget_parts()` -> `def "
-        "complete(self) -> None: self.completed = self.number self.failures = 0 "
+        "self.system.lifecycle.checkpoint_completed(self.ends_due == 0)` -> `def "
+        "tell_completed(self) -> None: self.completed = self.number self.failures = 0 "
         "self.driver.completed(self.number) for c in range(self.system.coordinators): "
         "self.system.holder[c].checkpoint_complete(self.number) "
         "self.system.lifecycle.checkpoint_completed(self.ends_due == 0) for s in "
         "range(self.system.subtasks): if self.system.attempt[s].is_running(): "
-        "self.tasks.complete(s, self.system.attempt[s].identity, self.number) "
-        "self.system.committer.due(self.number) self.forget_parts()`",
+        "self.tasks.complete(s, self.system.attempt[s].identity, self.number)`",
         "checkpoint.announce_abort: `def announce_abort(self, reason: Opaque) -> None: "
-        "self.driver.aborted(self.number, reason) for c in "
-        "range(self.system.coordinators): self.system.snapshot[c].cancel(self.number) for "
-        "s in range(self.system.subtasks): self.system.gateway[c, s].reopen(self.number) "
+        "self.driver.aborted(self.number, reason) for c in range(self.system.coordinators): "
+        "self.system.snapshot[c].cancel(self.number) for s in range(self.system.subtasks): "
+        "self.system.gateway[c, s].reopen(self.number) "
         "self.system.holder[c].checkpoint_aborted(self.number) for s in "
         "range(self.system.subtasks): if self.system.attempt[s].is_running(): "
-        "self.tasks.aborted(s, self.system.attempt[s].identity, self.number) "
+        "self.tasks.aborted(s, self.system.attempt[s].identity, self.number) self.unseal() "
         "self.forget_parts()` -> `def announce_abort(self, reason: Opaque) -> None: "
         "self.driver.aborted(self.number, reason) for s in range(self.system.subtasks): if "
         "self.system.attempt[s].is_running(): self.tasks.aborted(s, "
         "self.system.attempt[s].identity, self.number) for c in "
-        "range(self.system.coordinators): self.system.snapshot[c].cancel(self.number) for "
-        "s in range(self.system.subtasks): self.system.gateway[c, s].reopen(self.number) "
-        "self.system.holder[c].checkpoint_aborted(self.number) self.forget_parts()`",
-        "checkpoint.announce_abort: `def announce_abort(self, reason: Opaque) -> None: "
-        "self.driver.aborted(self.number, reason) for c in "
-        "range(self.system.coordinators): self.system.snapshot[c].cancel(self.number) for "
-        "s in range(self.system.subtasks): self.system.gateway[c, s].reopen(self.number) "
-        "self.system.holder[c].checkpoint_aborted(self.number) for s in "
-        "range(self.system.subtasks): if self.system.attempt[s].is_running(): "
-        "self.tasks.aborted(s, self.system.attempt[s].identity, self.number) "
-        "self.forget_parts()` -> `def announce_abort(self, reason: Opaque) -> None: "
-        "self.driver.aborted(self.number, reason) for c in "
-        "range(self.system.coordinators): self.system.snapshot[c].cancel(self.number) for "
-        "s in range(self.system.subtasks): self.system.gateway[c, s].reopen(self.number) "
-        "self.system.holder[c].checkpoint_aborted(self.number) self.forget_parts() for s "
-        "in range(self.system.subtasks): if self.system.attempt[s].is_running(): "
-        "self.tasks.aborted(s, self.system.attempt[s].identity, self.number)`",
+        "range(self.system.coordinators): self.system.snapshot[c].cancel(self.number) for s "
+        "in range(self.system.subtasks): self.system.gateway[c, s].reopen(self.number) "
+        "self.system.holder[c].checkpoint_aborted(self.number) self.unseal() "
+        "self.forget_parts()`",
     ),
     CANCELS_SILENTLY: (
         "checkpoint.announce_abort: `for c in range(self.system.coordinators): "
@@ -129,12 +112,14 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
         "self.system.holder[c].checkpoint_aborted(self.number)`",
     ),
     "the checkpoint that was completed last is by then the one under way": tuple(
-        f"checkpoint.complete: `{told.format('number')}` -> `{told.format('completed')}`"
-        for told in (
-            "self.driver.completed(self.{})",
-            "self.system.holder[c].checkpoint_complete(self.{})",
-            "self.tasks.complete(s, self.system.attempt[s].identity, self.{})",
-            "self.system.committer.due(self.{})",
+        f"checkpoint.{method}: `{told.format('number')}` -> `{told.format('completed')}`"
+        for method, told in (
+            ("tell_completed", "self.driver.completed(self.{})"),
+            ("tell_completed", "self.system.holder[c].checkpoint_complete(self.{})"),
+            (
+                "tell_completed",
+                "self.tasks.complete(s, self.system.attempt[s].identity, self.{})",
+            ),
         )
     ),
     "the row is for the checkpoint under way": (
