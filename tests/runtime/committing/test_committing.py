@@ -86,7 +86,9 @@ def strike(job: SimulatedJob, at: float) -> None:
 
 
 @pytest.mark.parametrize("kind", SINKS)
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize(
+    "seed", [*range(15), *(pytest.param(n, marks=pytest.mark.extended) for n in range(15, 200))]
+)
 def test_whatever_dies_whenever_nothing_is_lost_or_doubled(kind: str, seed: int) -> None:
     chance = random.Random(f"{kind} {seed}")
     target = Target()

@@ -102,7 +102,9 @@ def test_each_row_is_committed_once_whatever_happens_at_any_step(tmp_path: Path,
         run(tmp_path / f"{at}", at, STRIKES[what])
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize(
+    "seed", [*range(40), *(pytest.param(n, marks=pytest.mark.extended) for n in range(40, 150))]
+)
 def test_each_row_is_committed_once_in_whatever_order_things_happen(
     tmp_path: Path, seed: int
 ) -> None:

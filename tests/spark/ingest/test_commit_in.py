@@ -33,7 +33,9 @@ class ChangingIngest(SimulatedIngest):
         super()._open()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.extended) for n in range(6, 20))]
+)
 def test_rows_arrive_once_although_each_start_commits_elsewhere(tmp_path: Path, seed: int) -> None:
     chance = ChangingIngest.chance = random.Random(seed)
     rows = write_source(tmp_path, files=6, rows=20)
