@@ -222,14 +222,19 @@ NOT_FROM_BECAUSE: dict[str, tuple[str, ...]] = {
     "an attempt that restores its state, runs or ends is one of a job that runs or stops": (
         "lifecycle.attempt_running "
         "from created restarting finishing failing canceling finished failed canceled",
-        "lifecycle.attempt_ended from created restarting failing canceling finished failed "
-        "canceled: all subtasks have reached the end of their input",
+        "lifecycle.attempt_ended "
+        "from created restarting failing canceling finished failed canceled",
         "lifecycle.attempt_stopped "
         "from created restarting failing canceling finished failed canceled",
     ),
+    "a driver that dies has begun its job, which has no coordinators, which no person cancels, "
+    "whose subtasks restart one by one, and of which each save is known": (
+        "lifecycle.replaced from created restarting canceling finished canceled",
+        "attempt.replaced from created",
+        "checkpoint.replaced from triggering unknown",
+    ),
     "a job that a user ends has one subtask": (
-        "lifecycle.attempt_running from stopping: other attempts have not restored their state",
-        "lifecycle.attempt_left from finishing failing canceling: other attempts have a process",
+        "lifecycle.attempt_left from canceling: other attempts have a process",
         "attempt.recreate from finished",
     ),
     "before a job begins, and once it has ended, no coordinator is there to fail it": (
