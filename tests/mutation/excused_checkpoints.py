@@ -40,7 +40,6 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
     LATER_ALL: (
         "checkpoint: store_unknown from storing when is_current: settle_request before end_job",
         "checkpoint: expire_save from storing when is_current: settle_request before end_job",
-        "checkpoint: stored from storing when is_current: settle_request before complete",
         "checkpoint.settle_request: `def settle_request(self) -> None: "
         "self.system.request.settle() self.system.lifecycle.checkpoint_over()` -> `def "
         "settle_request(self) -> None: self.system.lifecycle.checkpoint_over() "
