@@ -76,7 +76,8 @@ def test_rows_arrive_once_wherever_the_driver_crashes(
     write_source(whole, files=2, rows=4)
     undisturbed = SimulatedIngest(options_for(whole, commit_in=commit_in))
     undisturbed.run()
-    assert len(undisturbed.leave().report.completed()) > 2
+    # While the tasks commit what the last checkpoint holds, none is taken.
+    assert len(undisturbed.leave().report.completed()) > (2 if commit_in == "tasks" else 3)
     operations = undisturbed.files.operations
     assert len(operations) > 40
     for at in range(len(operations)):

@@ -103,7 +103,8 @@ def test_rows_arrive_once_at_whichever_request_a_fault_strikes(
     write_source(whole, files=2, rows=4)
     undisturbed = SimulatedObjectIngest(whole, Memory(), commit_in=commit_in)
     undisturbed.run()
-    assert len(undisturbed.leave().report.completed()) > 2
+    # While the tasks commit what the last checkpoint holds, none is taken.
+    assert len(undisturbed.leave().report.completed()) > (2 if commit_in == "tasks" else 3)
     operations = undisturbed.requests.operations
     assert len(operations) > 15
     for at in range(len(operations)):
