@@ -47,6 +47,8 @@ class SteppedJob(ScriptedJob):
         self.in_task: dict[int, InTask] = {}
         """The operator behind the committer in each task."""
         self.orders_between: dict[str, list[str]] = {BEFORE: [], BEHIND: []}
+        self._passed: list[Wait] = []
+        """The limits that have passed."""
         super().__init__(*arguments)
 
     def _configuration(self, start: int) -> JobConfiguration:
@@ -86,6 +88,7 @@ class SteppedJob(ScriptedJob):
 
     def latest(self) -> CompletedCheckpoint | None:
         """The newest stored checkpoint."""
+        self._read_store()
         newest = max(self.record.stored, default=None)
         return None if newest is None else self.record.stored[newest]
 
@@ -96,7 +99,14 @@ class SteppedJob(ScriptedJob):
     def limit(self, subtask: int) -> Wait | None:
         """The limit of the commit that the task was asked for last, until it has passed."""
         wait = self.tasks._waits.get(subtask)
-        return None if wait is None or wait._is_over else wait
+        return None if wait is None or wait._is_over or wait in self._passed else wait
+
+    def expire(self, subtask: int) -> None:
+        """That limit passes."""
+        wait = self.limit(subtask)
+        assert wait is not None, "a commit is under way"
+        self._passed.append(wait)
+        self.master.queue.post(wait.expire)
 
     def owners(self) -> dict[str, object]:
         return {**super().owners(), **self.stages}

@@ -22,6 +22,7 @@ from epochgate.runtime.store.places import BEFORE, BEHIND, GLOBAL, TASKS, places
 from epochgate.runtime.testing.fuzzing.actors import Poison
 from epochgate.runtime.testing.playing import (
     ACTIONS,
+    NOT_BEHIND_ANY,
     Action,
     InterleavedStage,
     ProductionStage,
@@ -66,12 +67,6 @@ def _hear_zombie_of_steps(job: SteppedJob, subtask: int) -> None:
     for told in _every_try(job):
         for message in (["committed", *told, [], 0, []], ["commit_later", *told, [], 0, [], ""]):
             job.say(subtask, job.identities[subtask][-2], message)
-
-
-def _expire(job: SteppedJob, subtask: int) -> None:
-    limit = job.limit(subtask)
-    assert limit is not None
-    job.master.queue.post(limit.expire)
 
 
 def _may_expire(job: SteppedJob, subtask: int) -> bool:
@@ -174,7 +169,7 @@ STEPS: dict[str, Action] = {
         lambda job, s: job.fire(job.pauses(s)), lambda job, s: job.pauses(s), "there is no pause"
     ),
     "parts.expire": Action(
-        _expire, _may_expire, "no commit is under way within its limit", is_failure=True
+        lambda job, s: job.expire(s), _may_expire, "no commit is under way within its limit", is_failure=True
     ),
     "parts.late": Action(
         _repeat_in_tasks, lambda job, s: True, "it can always happen, and changes nothing"
@@ -217,7 +212,31 @@ class SteppedStage(_Steps, HeardStage):
 
 
 class InterleavedSteps(_Steps, InterleavedStage):
-    """Plays event by event."""
+    """Plays event by event; steps in `ALONE` begin while none waits, and end at once."""
+
+    def begin(self, step: str) -> None:
+        if self._actions[step][0] in ALONE:
+            ProductionStage.take(self, step)
+        else:
+            super().begin(step)
+
+    def _may_wait(self, step: str) -> bool:
+        return self._actions[step][0] not in ALONE and super()._may_wait(step)
+
+
+ALONE: dict[str, str] = {
+    "launch.launch": "no event waits where no driver runs",
+    **dict.fromkeys(
+        ("launch.die", "launch.die_unheard", "launch.end"),
+        "a driver that has gone processes nothing of what waits",
+    ),
+    **dict.fromkeys(
+        ("parts.late", "before_it.late", "behind_it.late"),
+        "what is late is told by the state, which an event that waits may change",
+    ),
+    **NOT_BEHIND_ANY,
+}
+"""Steps that do not begin while events wait, and why."""
 
 
 Fact = tuple[str, Any, Any]

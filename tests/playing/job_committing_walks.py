@@ -10,10 +10,10 @@ from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
 from tests.checker.side_by_side import again
 from tests.playing.gates import Lie, the_truth
-from tests.playing.job_committing_stage import InterleavedSteps, SteppedStage
-from tests.playing.swarm import Swarm, interleave, kind, walk
+from tests.playing.job_committing_stage import ALONE, InterleavedSteps, SteppedStage
+from tests.playing.swarm import EAGERNESS, Swarm, kind, walk
 
-STEPS_MAX = 100
+STEPS_MAX, INTERLEAVED_MAX = 100, 200
 SYSTEMS: tuple[ClosedSystem, ...] = (
     CommittingInSteps(F=2, wanted=2),
     CommittingAgain(F=1, wanted=3),
@@ -44,6 +44,11 @@ class Leaning(Swarm):
             if step.is_fair and kind(name) not in ENDS:
                 self._quiet.add(name)
 
+    def bearable(self, possible: list[str]) -> list[str]:
+        """Those that this walk likes to begin now, while events wait."""
+        new = self.new(possible)
+        return [s for s in possible if s in new or self.chance.random() < self._weights[s]]
+
     def _drawn(self, possible: list[str], new: list[str]) -> str:
         if new:
             return self.chance.choice(new)
@@ -57,9 +62,9 @@ def _likings(step: Step) -> tuple[float, ...]:
     if step.is_stuttering:
         return (0.01, 0.002)
     if f"{step.machine}.{step.trigger}" in ENDS:
-        return (0.03, 0.005)
+        return (0.02, 0.002)
     if not step.is_fair:
-        return (0.5, 0.1, 0.01)
+        return (0.5, 0.1, 0.01) if step.machine in OF_COMMITS else (0.1, 0.02, 0.005)
     if step.machine in OF_COMMITS:
         return (1, 0.1, 0.03)
     return (1, 1, 0.2) if step.trigger in ("tell", "hear") else (1,)
@@ -75,5 +80,16 @@ def interleaved(system: ClosedSystem, seed: int, behind: set[str]) -> None:
     """Begin random steps while the events of earlier ones wait."""
     copy = again(system)
     assert isinstance(copy, CommittingInSteps)
-    stage = InterleavedSteps(copy)
-    interleave(stage, Leaning(copy, seed, behind), STEPS_MAX)
+    stage, swarm = InterleavedSteps(copy), Leaning(copy, seed, behind)
+    for _ in range(INTERLEAVED_MAX):
+        every, waits = stage.possible(), bool(stage.waiting)
+        possible = swarm.bearable(every) if waits else every
+        wanted = [step for step in swarm.new(possible) if kind(step) not in ALONE]
+        heard = [step for step in every if step.startswith("process") and ".hear" in step]
+        if waits and not wanted and (not possible or swarm.chance.random() < EAGERNESS):
+            stage.process()
+        elif possible:  # what is wanted begins behind what a process says
+            is_first = bool(wanted and heard) and not waits
+            stage.begin(swarm.draw(heard if is_first else possible, counts=waits))
+    while stage.waiting:
+        stage.process()
