@@ -205,7 +205,7 @@ class WithEndlessInTasks(CommittingJob):
 
 
 class WithHasty(CommittingJob):
-    collector: CommittableCollector = machines(Hasty)
+    committable_collector: CommittableCollector = machines(Hasty)
 
 
 @pytest.mark.mutants
