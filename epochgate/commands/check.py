@@ -7,7 +7,8 @@ import importlib.util
 import json
 import re
 import sys
-import textwrap
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from epochgate.fsm.checker import Result
     from epochgate.fsm.closed import ClosedSystem
 
-WIDTH = 100
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 WORST_FIRST = ("FAIL", "BOUNDED", "VACUOUS", "PASS")
 """Of several systems, the first of these that occurs decides the exit code."""
@@ -40,7 +40,8 @@ examples:
   epochgate check my_package.door:House       a system of your own
   epochgate check --junit check.xml --sarif check.sarif --html check.html
                                               everything, as files for CI and for people
-  epochgate check --list                      which systems there are, with their constants
+  epochgate check --list                      which systems there are
+  epochgate check --list live                 the constants of one, which --set changes
 
 Exit codes: 0 every claim holds, 1 one fails, 2 misuse, 3 a claim holds only because what it is
 about never happens, 4 stopped by a budget before an answer."""
@@ -108,7 +109,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a counterexample as a test: on the runtime, or on machines of your own",
     )
-    add("--list", action="store_true", help="list the systems and stop")
+    add(
+        "--list",
+        action="store_true",
+        help="list the systems, or the constants of those that are named, and stop",
+    )
 
 
 def constant(text: str) -> tuple[str, int]:
@@ -130,7 +135,7 @@ def memory(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Check the systems named, and return the exit code of the worst verdict."""
     if arguments.list:
-        return listing()
+        return listing(arguments.systems)
     from epochgate.fsm.checker.report import untaken_states
     from epochgate.models.closed.untaken import NOT_FROM
 
@@ -228,65 +233,91 @@ def _stream(arguments: argparse.Namespace) -> TextIO:
     return sys.stderr if str(arguments.json) == "-" else sys.stdout
 
 
-def listing() -> int:
-    """Print the systems of epochgate with what they are about, and what their constants mean."""
-    from epochgate.models.catalogue import CONSTANTS, SYSTEMS
+def listing(names: list[str]) -> int:
+    """Print all systems with what they are about, or the constants of those that are named."""
+    for name in names:
+        list_constants(name)
+    if names:
+        return 0
+    from epochgate.models.closed.catalogue import SYSTEMS
 
-    list_systems("Systems of epochgate, which `epochgate check` explores:", SYSTEMS, CONSTANTS)
-    if studies():
-        from epochgate.models.studies.catalogue import (
-            CASES,
-            CONSTANTS as OF_STUDIES,
-            CONSTANTS_OF_CASES,
-            STUDIES,
-        )
+    list_systems("Systems of epochgate, which `epochgate check` explores:", SYSTEMS.summaries)
+    if has_studies():
+        from epochgate.models.studies.catalogue import CASES, STUDIES
 
-        print()
-        list_systems("Studies, explored where they are named:", STUDIES, OF_STUDIES)
-        print()
-        list_systems(
-            "Public bugs of other projects, mended and broken (docs/cases):",
-            CASES,
-            CONSTANTS_OF_CASES,
-        )
+        list_systems("Studies, explored where they are named:", STUDIES.summaries)
+        title = "Public bugs of other projects, mended and broken (docs/cases):"
+        list_systems(title, CASES.summaries)
+    print("`epochgate check --list SYSTEM` shows the constants of a system, which --set changes.")
     return 0
 
 
-def list_systems(
-    title: str, listed: dict[str, type[ClosedSystem]], meanings: dict[str, str]
-) -> None:
-    """Print each system with its summary and its constants, then what these mean."""
+def list_systems(title: str, summaries: Mapping[str, str]) -> None:
+    """Print each system with its summary, and import none."""
     print(title)
-    used: dict[str, int] = {}
-    for name, system in listed.items():
-        constants = {k: v for k, v in system.CONSTANTS.items() if k not in system.DERIVED}
-        used |= constants
+    for name, summary in summaries.items():
         # A long name has a line of its own.
-        print(f"\n  {name:13}" if len(name) < 14 else f"\n  {name}\n{'':15}", end=" ")
-        print((system.__doc__ or "").partition("\n")[0])
-        text = " ".join(f"{constant}={value}" for constant, value in constants.items())
-        print(textwrap.indent(textwrap.fill(text, WIDTH - 16), " " * 16))
-    print("\nTheir constants, which --set changes:\n")
-    for constant in used:
-        print(f"  {constant:20}{meanings[constant]}")
+        print(f"  {name:13}" if len(name) < 14 else f"  {name}\n{'':15}", end=" ")
+        print(summary)
+    print()
 
 
-def studies() -> dict[str, type[ClosedSystem]]:
-    """Return the studies and cases, which do not run; the installed package has none."""
-    if importlib.util.find_spec("epochgate.models.studies") is None:
-        return {}
-    from epochgate.models.studies.catalogue import CASES, STUDIES
+def list_constants(name: str) -> None:
+    """Print what a system is about, and each of its constants with its value and meaning."""
+    system, meanings = found(name)
+    print(f"{name}: {(system.__doc__ or '').partition(chr(10))[0]}")
+    for constant, value in system.CONSTANTS.items():
+        if constant not in system.DERIVED:
+            print(f"  {constant:20} {value:3}  {meanings.get(constant, '')}".rstrip())
 
-    return {**STUDIES, **CASES}
+
+def has_studies() -> bool:
+    """Tell whether the studies and the cases, which do not run, are there: not if installed."""
+    return importlib.util.find_spec("epochgate.models.studies") is not None
 
 
-def broken() -> dict[str, type[ClosedSystem]]:
-    """Return the variants that must fail; the installed package has none."""
-    if importlib.util.find_spec("epochgate.models.studies") is None:
-        return {}
+Named = tuple["Mapping[str, type[ClosedSystem]]", "Mapping[str, str]"]
+"""Systems by their names, and the meanings of their constants."""
+
+
+def catalogues() -> Iterator[Named]:
+    """Yield the systems that run, then studies and cases, then the variants that must fail."""
+    from epochgate.models.closed.catalogue import CONSTANTS, SYSTEMS
+
+    yield SYSTEMS, CONSTANTS
+    if not has_studies():
+        return
+    from epochgate.models.studies.catalogue import (
+        CASES,
+        CONSTANTS as OF_STUDIES,
+        CONSTANTS_OF_CASES as OF_CASES,
+        STUDIES,
+    )
+
+    yield STUDIES, OF_STUDIES
+    yield CASES, OF_CASES
     from epochgate.models.studies.broken.catalogue import BROKEN
 
-    return {name: variant.system for name, variant in BROKEN.items()}
+    variants = {name: variant.system for name, variant in BROKEN.items()}
+    yield variants, {**OF_CASES, **OF_STUDIES, **CONSTANTS}
+
+
+def found(name: str) -> tuple[type[ClosedSystem], Mapping[str, str]]:
+    """Return the system of a name, and what constants mean; no other is imported.
+
+    Raises UnknownSystem.
+    """
+    if ":" in name:
+        return imported(name), {}
+    for named, meanings in catalogues():
+        if name in named:
+            return named[name], meanings
+    known = [one for named, _ in islice(catalogues(), 3) for one in named]
+    raise UnknownSystem(
+        f"there is no system {name!r}; choose from {', '.join(known)}, "
+        f"or name one of your own as module:Class; "
+        f"the variants that must fail are in models/studies/broken/catalogue.py"
+    )
 
 
 def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
@@ -294,26 +325,9 @@ def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
 
     Raises UnknownSystem.
     """
-    from epochgate.models.catalogue import SYSTEMS
+    from epochgate.models.closed.catalogue import SYSTEMS
 
-    if not names:
-        return dict(SYSTEMS)
-    known = {**SYSTEMS, **studies()}
-    found = {}
-    for name in names:
-        if ":" in name:
-            found[name] = imported(name)
-        elif name in known:
-            found[name] = known[name]
-        elif name in (variants := broken()):
-            found[name] = variants[name]
-        else:
-            raise UnknownSystem(
-                f"there is no system {name!r}; choose from {', '.join(known)}, "
-                f"or name one of your own as module:Class; "
-                f"the variants that must fail are in models/studies/broken/catalogue.py"
-            )
-    return found
+    return {name: found(name)[0] for name in names} if names else dict(SYSTEMS)
 
 
 def imported(name: str) -> type[ClosedSystem]:

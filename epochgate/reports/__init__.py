@@ -3,19 +3,9 @@
 Pure functions from results to text: JUnit XML, SARIF, a Mermaid sequence diagram, an HTML page, a
 pytest file.
 Nothing here explores, prints or writes a file; what a terminal shows is `fsm.checker.report`.
+Names are imported when they are first used: a test of the runtime imports every machine of it.
 """
 
-from epochgate.reports.junit import junit_xml
-from epochgate.reports.page import html_page
-from epochgate.reports.regression import pytest_module
-from epochgate.reports.sarif import sarif_json
-from epochgate.reports.sequence import sequence_diagram, sequence_diagrams
+from epochgate.lazy import lazily
 
-__all__ = [
-    "html_page",
-    "junit_xml",
-    "pytest_module",
-    "sarif_json",
-    "sequence_diagram",
-    "sequence_diagrams",
-]
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -2,34 +2,81 @@
 
 from __future__ import annotations
 
-from epochgate.fsm.closed import ClosedSystem
-from epochgate.models.studies.acknowledged import Acknowledged
-from epochgate.models.studies.cases import hudi, iceberg, paimon, risingwave, sinkv2
-from epochgate.models.studies.flink.system import Flink
-from epochgate.models.studies.reference import Reference
-from epochgate.models.studies.valve import Valve
+from epochgate.models.closed.catalogue import Catalogue
 
-STUDIES: dict[str, type[ClosedSystem]] = {
-    "reference": Reference,
-    "valve": Valve,
-    "acknowledged": Acknowledged,
-    "flink": Flink,
-}
+STUDIES = Catalogue(
+    {
+        "reference": (
+            "epochgate.models.studies.reference:Reference",
+            "A reference model with known counts: P(N, C, K, E, F).",
+        ),
+        "valve": (
+            "epochgate.models.studies.valve:Valve",
+            "Flink's first design, the event valve: it holds where receivers are sources.",
+        ),
+        "acknowledged": (
+            "epochgate.models.studies.acknowledged:Acknowledged",
+            "Acknowledged operator events, the design of FLINK-16986.",
+        ),
+        "flink": (
+            "epochgate.models.studies.flink.system:Flink",
+            "Flink 2.3.0: one coordinator, its holder, and the checkpoint coordinator.",
+        ),
+    }
+)
 
-CASES: dict[str, type[ClosedSystem]] = {
-    "paimon": paimon.Paimon,
-    "paimon.two_messages": paimon.TwoMessages,
-    "paimon.at_the_notice": paimon.AtTheNotice,
-    "paimon.one_message": paimon.OneMessage,
-    "iceberg": iceberg.IcebergConnect,
-    "iceberg.last_offset": iceberg.LastOffset,
-    "hudi": hudi.Hudi,
-    "hudi.two_coordinators": hudi.TwoCoordinators,
-    "risingwave": risingwave.RisingWave,
-    "risingwave.empty_pre_commit": risingwave.EmptyPreCommit,
-    "sinkv2": sinkv2.SinkV2,
-    "sinkv2.early_end": sinkv2.EarlyEnd,
-}
+CASES = Catalogue(
+    {
+        "paimon": (
+            "epochgate.models.studies.cases.paimon:Paimon",
+            "Paimon's coordinator commits the end of a bounded job, whatever comes first.",
+        ),
+        "paimon.two_messages": (
+            "epochgate.models.studies.cases.paimon:TwoMessages",
+            "Paimon before: the notice overtakes END_INPUT, and nothing is sent again.",
+        ),
+        "paimon.at_the_notice": (
+            "epochgate.models.studies.cases.paimon:AtTheNotice",
+            "Half mended: restored writers send again, and no notice comes to commit at.",
+        ),
+        "paimon.one_message": (
+            "epochgate.models.studies.cases.paimon:OneMessage",
+            "Committables travel with the acknowledgement: one message has no order.",
+        ),
+        "iceberg": (
+            "epochgate.models.studies.cases.iceberg:IcebergConnect",
+            "Iceberg's sink for Kafka Connect commits each data file once.",
+        ),
+        "iceberg.last_offset": (
+            "epochgate.models.studies.cases.iceberg:LastOffset",
+            "Iceberg's sink before: the stamp is below a file that its snapshot holds.",
+        ),
+        "hudi": (
+            "epochgate.models.studies.cases.hudi:Hudi",
+            "Hudi's timeline with a fence: a canceled job's coordinator completes nothing.",
+        ),
+        "hudi.two_coordinators": (
+            "epochgate.models.studies.cases.hudi:TwoCoordinators",
+            "Hudi as reported: an instant is completed whose files were deleted.",
+        ),
+        "risingwave": (
+            "epochgate.models.studies.cases.risingwave:RisingWave",
+            "RisingWave's coordinated sink commits each epoch, also when some of them are empty.",
+        ),
+        "risingwave.empty_pre_commit": (
+            "epochgate.models.studies.cases.risingwave:EmptyPreCommit",
+            "RisingWave before: writers wait for different epochs for ever.",
+        ),
+        "sinkv2": (
+            "epochgate.models.studies.cases.sinkv2:SinkV2",
+            "Flink's committers at the end of a bounded job: everything is committed globally.",
+        ),
+        "sinkv2.early_end": (
+            "epochgate.models.studies.cases.sinkv2:EarlyEnd",
+            "Flink 2.3.0: the last committables come behind the end of the data.",
+        ),
+    }
+)
 """Public bugs of other projects: mended under a name, and broken under names that begin with it."""
 
 CONSTANTS: dict[str, str] = {

@@ -21,7 +21,7 @@ from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.names import OneMachine
-from epochgate.models.catalogue import SYSTEMS
+from epochgate.models.closed.catalogue import SYSTEMS
 
 Method = tuple[type[Machine] | None, str]
 """A method of a machine, or of the system."""

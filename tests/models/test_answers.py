@@ -16,7 +16,8 @@ import pytest
 
 from epochgate.fsm import Answers, Machine, Port
 from epochgate.fsm.closed import Environment
-from epochgate.models.catalogue import MACHINES, SYSTEMS
+from epochgate.models.catalogue import MACHINES
+from epochgate.models.closed.catalogue import SYSTEMS
 from epochgate.runtime import JobConfiguration, RecreateOnReset
 
 COUNTED = "two numbers of one process are compared; `flooding` has each thread that does"

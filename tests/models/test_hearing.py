@@ -10,7 +10,8 @@ import pytest
 
 from epochgate.fsm import STAY, Channel, Fifo, Int, Machine, Port, Row, Trigger, machines, output
 from epochgate.fsm.closed import ClosedSystem, Environment, Step
-from epochgate.models.catalogue import MACHINES, SYSTEMS
+from epochgate.models.catalogue import MACHINES
+from epochgate.models.closed.catalogue import SYSTEMS
 from tests.models.hearing import Message, messages, running, table
 from tests.models.unheard import NOTHING, REASONS
 

@@ -9,7 +9,7 @@ import pytest
 from epochgate.fsm.checker import check
 from epochgate.fsm.checker.report import untaken_from
 from epochgate.fsm.declaration import expand
-from epochgate.models.catalogue import SYSTEMS
+from epochgate.models.closed.catalogue import SYSTEMS
 from epochgate.models.closed.untaken import NOT_FROM, NOT_FROM_BECAUSE
 
 

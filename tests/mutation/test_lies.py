@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.models.catalogue import SYSTEMS
+from epochgate.models.closed.catalogue import SYSTEMS
 from tests.models.hearing import messages
 from tests.models.unheard import REASONS
 from tests.mutation.checking import claimed, claimed_soon

@@ -12,7 +12,7 @@ import pytest
 
 from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.models.catalogue import SYSTEMS
+from epochgate.models.closed.catalogue import SYSTEMS
 from tests.setup.tables import (
     NAME,
     ROOT,

@@ -33,7 +33,7 @@ from tests.conformance.comparison import Comparison
 from tests.conformance.differences import Difference
 from tests.conformance.traces import read
 
-BYTES_MAX = 280_000
+BYTES_MAX = 200_000
 ALIKE_LEAST = 0.8
 """The share of wild schedules in which nothing differs."""
 TOPOLOGIES: dict[str, Callable[..., Account | UpstreamAccount]] = {
@@ -205,7 +205,7 @@ class WithEndlessInTasks(CommittingJob):
 
 
 class WithHasty(CommittingJob):
-    collector: CommittableCollector = machines(Hasty)
+    committable_collector: CommittableCollector = machines(Hasty)
 
 
 @pytest.mark.mutants

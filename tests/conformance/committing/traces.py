@@ -19,7 +19,7 @@ from tests.conformance.oracle.oracle import FlinkOracle
 from tests.conformance.traces import written
 
 FOLDER = Path(__file__).parent / "golden"
-COUNTS = {"wild": 120, "orderly": 20, "upstream wild": 120, "upstream orderly": 20}
+COUNTS = {"wild": 120, "orderly": 20, "upstream wild": 75, "upstream orderly": 10}
 """How many schedules of each kind are kept."""
 NAMES_OF = {"wild": NAMES, "upstream wild": upstream.NAMES}
 """The differences that each kind of schedule has to meet."""
