@@ -169,7 +169,10 @@ STEPS: dict[str, Action] = {
         lambda job, s: job.fire(job.pauses(s)), lambda job, s: job.pauses(s), "there is no pause"
     ),
     "parts.expire": Action(
-        lambda job, s: job.expire(s), _may_expire, "no commit is under way within its limit", is_failure=True
+        lambda job, s: job.expire(s),
+        _may_expire,
+        "no commit is under way within its limit",
+        is_failure=True,
     ),
     "parts.late": Action(
         _repeat_in_tasks, lambda job, s: True, "it can always happen, and changes nothing"
