@@ -27,7 +27,7 @@ from epochgate.runtime.testing.playing import (
     InterleavedStage,
     ProductionStage,
 )
-from epochgate.runtime.testing.playing.actions import die_silently, hear_zombie, is_next
+from epochgate.runtime.testing.playing.actions import die_silently, hear_zombie
 from epochgate.runtime.testing.playing.outside import ends_badly, ends_well, never_ends
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 from tests.playing.job_committing import COMMIT, SteppedJob
@@ -48,6 +48,11 @@ def _die_unheard(job: SteppedJob) -> None:
 
 def _has_failed(job: SteppedJob) -> bool:
     return job.master.is_over and job.simulated.result.state == "failed"
+
+
+def _has_part_next(job: SteppedJob, subtask: int) -> bool:
+    message = job.next_message(subtask)
+    return message is not None and message[0] == "commit" and bool(message[3])
 
 
 def _put_off(job: SteppedJob, subtask: int) -> None:
@@ -161,8 +166,8 @@ STEPS: dict[str, Action] = {
     ),
     "process.put_off": Action(
         _put_off,
-        lambda job, s: is_next(job, s, "commit"),
-        "the next message on its way to the process asks for no commit",
+        _has_part_next,
+        "the next message on its way to the process asks for no commit, or for one of nothing",
         is_failure=True,
     ),
     "parts.end_pause": Action(
@@ -183,8 +188,8 @@ STEPS: dict[str, Action] = {
 """`machine.trigger` of the closed system -> what it is to the runtime."""
 
 
-class _Steps(ProductionStage):
-    """What both stages have in common."""
+class PlainSteps(ProductionStage):
+    """Plays commits in several steps."""
 
     actions: ClassVar[Mapping[str, Action]] = STEPS
     scripted: ClassVar[type[ScriptedJob]] = SteppedJob
@@ -210,11 +215,11 @@ class _Steps(ProductionStage):
         return found
 
 
-class SteppedStage(_Steps, HeardStage):
+class SteppedStage(PlainSteps, HeardStage):
     """Plays step by step, and looks at what shells do with what they hear."""
 
 
-class InterleavedSteps(_Steps, InterleavedStage):
+class InterleavedSteps(PlainSteps, InterleavedStage):
     """Plays event by event; steps in `ALONE` begin while none waits, and end at once."""
 
     def begin(self, step: str) -> None:

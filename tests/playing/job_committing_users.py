@@ -1,6 +1,6 @@
 """The users' part of a job whose commits take several steps, as it is played: each subtask hands
-over one row more with each checkpoint, committers and operators pass rows on as they are, and do as
-the schedule says.
+over two rows more with each checkpoint; committers and operators pass rows on as they are, and do
+as the schedule says.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class StepsRecord(Record):
 
 
 class RowWriter(SinkWriter):
-    """Hands over a row of its own with each checkpoint."""
+    """Hands over two rows of its own with each checkpoint."""
 
     def __init__(self, job: SteppedJob) -> None:
         self._job = job
@@ -69,20 +69,22 @@ class RowWriter(SinkWriter):
         """No record is written: it makes rows by itself."""
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        self._job.rows += 1
-        return [self._job.rows]
+        self._job.rows += 2
+        return [self._job.rows - 1, self._job.rows]
 
 
 class RowCommitter(TaskCommitter):
-    """Commits in a task, unless the schedule puts it off."""
+    """Commits in a task; what the schedule puts off but for the first of two rows."""
 
     def __init__(self, job: SteppedJob) -> None:
         self._job = job
 
     def commit(self, requests: Sequence[CommitRequest]) -> None:
-        if self._job.is_putting_off:
-            raise RetryLater("the schedule puts it off")
-        self._job.in_target.update(request.committable for request in requests)
+        for number, request in enumerate(requests):
+            if self._job.is_putting_off and number == len(requests) - 1:
+                request.retry_later("the schedule puts it off")
+            else:
+                self._job.in_target.add(request.committable)
 
 
 class PassingOn(CommittableOperator):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
+from epochgate.runtime.testing.playing import ProductionStage
 from tests.checker.side_by_side import again
 from tests.playing.gates import Lie, the_truth
 from tests.playing.job_committing_stage import ALONE, InterleavedSteps, SteppedStage
@@ -72,8 +73,13 @@ def _likings(step: Step) -> tuple[float, ...]:
 
 def walked(system: ClosedSystem, seed: int, taken: set[str], lie: Lie = the_truth) -> None:
     """Take random steps, each of which ends before the next one begins."""
-    stage = SteppedStage(again(system), lie)
-    walk(stage, Leaning(stage.system, seed, taken), STEPS_MAX)
+    walked_on(SteppedStage(again(system), lie), seed, taken)
+
+
+def walked_on(stage: ProductionStage, seed: int, taken: set[str] | None = None) -> None:
+    """Take random steps on a stage; without `taken` no kind of steps is preferred."""
+    swarm = Leaning(stage.system, seed, set(STEPS) if taken is None else taken)
+    walk(stage, swarm, STEPS_MAX)
 
 
 def interleaved(system: ClosedSystem, seed: int, behind: set[str]) -> None:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import pytest
 
+from epochgate.models.closed.committing import CommittingInSteps
 from epochgate.models.committing_job import CommittingJob
 from tests.playing.gates import Lie
-from tests.playing.job_committing_stage import ALONE
+from tests.playing.job_committing_stage import ALONE, SteppedStage
 from tests.playing.job_committing_walks import STEPS, SYSTEMS, interleaved, walked
 from tests.playing.job_lies import arguments_of, lying
+from tests.playing.swarm import kind
 
 WALKS, DEEP_WALKS = 12, 120
+MOVES = ("process.arrive", "process.tell", "process.hear")
 DEEP = (pytest.mark.deep, pytest.mark.timeout(1200))
 
 
@@ -60,3 +63,33 @@ def _finds(seed: int, lie: Lie) -> bool:
     except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
         return True
     return False
+
+
+def test_a_commit_of_nothing_is_not_put_off() -> None:
+    """One subtask has passed on its part, as is stored, and another has not, when a driver dies."""
+    stage = SteppedStage(CommittingInSteps(F=3, operators_before=0, operators_behind=0))
+
+    def move(but: str = "") -> None:
+        """Let processes come, and messages arrive."""
+        while moving := [s for s in stage.possible() if kind(s) in MOVES and s != but]:
+            stage.take(moving[0])
+
+    stage.take("launch.launch")
+    move()
+    stage.take("requester.want")
+    move()
+    stage.take("store.finish_save")
+    move(but="process[1].tell")
+    stage.take("process[1].put_off")
+    stage.take("process[1].hear")
+    stage.take("person.stop")
+    move()
+    for step in ("store.finish_save", "launch.die", "launch.launch", "process[0].arrive"):
+        stage.take(step)
+    move(but="process[0].tell")
+    commit = stage.job.next_message(0)
+    assert commit == ["commit", 1, 0, []]
+    assert "process[0].put_off" not in stage.possible()
+    stage.take("process[0].tell")
+    stage.take("process[0].hear")
+    assert [*stage.job.steps.subtask_committer[0].passed] == [1]

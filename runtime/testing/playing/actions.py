@@ -159,8 +159,7 @@ def _may_speak(job: ScriptedJob, subtask: int) -> bool:
     return process is not None and bool(process.worker.program.may_speak())
 
 
-def is_next(job: ScriptedJob, subtask: int, *tags: str) -> bool:
-    """Whether the process is told such a message next."""
+def _is_next(job: ScriptedJob, subtask: int, *tags: str) -> bool:
     message = job.next_message(subtask)
     return message is not None and message[0] in tags
 
@@ -358,13 +357,13 @@ ACTIONS: dict[str, Action] = {
     ),
     "process.decline": Action(
         _decline,
-        lambda job, s: is_next(job, s, "barrier"),
+        lambda job, s: _is_next(job, s, "barrier"),
         "the next message on its way to the process is no barrier",
         is_failure=True,
     ),
     "process.lose_event": Action(
         _lose_event,
-        lambda job, s: is_next(job, s, "event", "receipt"),
+        lambda job, s: _is_next(job, s, "event", "receipt"),
         "the next message on its way to the process is no event",
         is_failure=True,
     ),
