@@ -1,7 +1,7 @@
 """Random walks on the closed systems of commits in several steps.
 
 Each walk has a mind of its own how long each part of a commit takes and how often what fails, so
-that checkpoints pile up at one step or another, and is calm until some of them are stored.
+that checkpoints pile up at one step or another, and is calm until several are stored.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from epochgate.fsm.rows import Row
 from epochgate.fsm.source import class_place, origin, row_place
 
 CHAIN_MAX = 8
-"""So many rows of a trigger are tested one after the other; more are divided by their states."""
+"""Rows of a trigger that are tested one after the other; more are divided by their states."""
 SHARED_MAX = 1.5
 """Rows whose sources are in both halves of the states are compiled twice: at most half of them."""
 Half = tuple[tuple[str, ...], list[Row]]
