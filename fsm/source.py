@@ -8,26 +8,57 @@ from __future__ import annotations
 
 import ast
 import linecache
-import re
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 from epochgate.fsm.errors import DeclarationError
 
 FILES_KEPT_MAX = 64
-CLASSES_KEPT_MAX = 256
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is declared in a file. functions: name and first line -> the syntax tree. classes: name
+    -> the first class of that name.
+    """
+
+    functions: dict[tuple[str, int], ast.FunctionDef]
+    classes: dict[str, ast.ClassDef]
+
+    @cached_property
+    def rows(self) -> dict[tuple[str, str], list[tuple[str, int]]]:
+        """Class and trigger -> each `Row` and `Ignore` written there for it: the last text in it,
+        which is the reason, and its line.
+        """
+        found: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        for name, owner in self.classes.items():
+            for node in ast.walk(owner):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Row", "Ignore"):
+                    texts = [text for text in map(_text, node.args) if text is not None]
+                    if texts:
+                        found.setdefault((name, texts[0]), []).append((texts[-1], node.lineno))
+        return found
+
+
+def _text(node: ast.expr) -> str | None:
+    """The text that an expression is, if it is one."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 @lru_cache(maxsize=FILES_KEPT_MAX)
-def _definitions(path: str, text: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    found = {}
+def _contents(path: str, text: str) -> Contents:
+    functions: dict[tuple[str, int], ast.FunctionDef] = {}
+    classes: dict[str, ast.ClassDef] = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            found[node.name, first] = node
-    return found
+            functions[node.name, first] = node
+        elif isinstance(node, ast.ClassDef):
+            classes.setdefault(node.name, node)
+    return Contents(functions, classes)
 
 
 def definition(function: Callable[..., Any]) -> ast.FunctionDef:
@@ -38,7 +69,7 @@ def definition(function: Callable[..., Any]) -> ast.FunctionDef:
     code = function.__code__
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     try:
-        return _definitions(code.co_filename, text)[code.co_name, code.co_firstlineno]
+        return _contents(code.co_filename, text).functions[code.co_name, code.co_firstlineno]
     except (KeyError, SyntaxError) as error:
         raise DeclarationError(
             f"{code.co_filename}:{code.co_firstlineno}: the source of {function.__qualname__} "
@@ -48,23 +79,20 @@ def definition(function: Callable[..., Any]) -> ast.FunctionDef:
         ) from error
 
 
-@lru_cache(maxsize=CLASSES_KEPT_MAX)
-def _class_text(module: str, name: str) -> tuple[str, int, str]:
-    """The file of a class, its line, and the text from there on; line 0 and no text if the class
-    was not written in a file.
-    """
-    file = getattr(sys.modules.get(module), "__file__", None) or "<unknown>"
-    text = "".join(linecache.getlines(file))
-    begun = re.search(rf"^ *class {re.escape(name)}\b", text, re.MULTILINE)
-    if begun is None:
-        return file, 0, ""
-    return file, text.count("\n", 0, begun.start()) + 1, text[begun.start() :]
+def _home(owner: type) -> tuple[str, Contents]:
+    """The file of a class, and what is declared there: nothing if that cannot be read."""
+    file = getattr(sys.modules.get(owner.__module__), "__file__", None) or "<unknown>"
+    try:
+        return file, _contents(file, "".join(linecache.getlines(file)))
+    except SyntaxError:
+        return file, Contents({}, {})
 
 
 def class_place(owner: type) -> tuple[str, int]:
     """The file and line of a class; line 0 if it was not written in the file."""
-    file, line, _ = _class_text(owner.__module__, owner.__name__)
-    return file, line
+    file, contents = _home(owner)
+    found = contents.classes.get(owner.__name__)
+    return file, 0 if found is None else found.lineno
 
 
 def origin(machine: type, row: object) -> str:
@@ -81,8 +109,8 @@ def row_place(machine: type, trigger: str, because: str = "") -> tuple[str, int]
     class if no row is found.
     """
     for base in machine.__mro__[:-2]:
-        file, line, text = _class_text(base.__module__, base.__name__)
-        pattern = rf'(?:Row|Ignore)\(\s*"{re.escape(trigger)}",[^\n]*{re.escape(because)}'
-        if found := re.search(pattern, text):
-            return file, line + text.count("\n", 0, found.start())
+        file, contents = _home(base)
+        for reason, line in contents.rows.get((base.__name__, trigger), ()):
+            if because in ("", reason):
+                return file, line
     return class_place(machine)

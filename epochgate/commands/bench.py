@@ -25,6 +25,7 @@ QUESTIONS = (
     "steering",
     "wire",
     "checker",
+    "checker-start",
 )
 """In the order of the page; the module of each is `epochgate.benchmarks.<name>`, with `_` for `-`.
 """
@@ -39,9 +40,9 @@ cost, by sink (sinks), how soon killed workers and executors are replaced
 driver's work grows with the number of subtasks (scaling), what the log and the
 history cost (listeners), what a journal costs (journal), what a batch of a
 streaming query costs by sink (streaming) and what a control adds to it
-(steering), what an encrypted wire costs (wire), and how fast the checker is
-beside Spin (checker). About half an hour for all; what else runs on the machine
-shows in the figures."""
+(steering), what an encrypted wire costs (wire), how fast the checker is beside
+Spin (checker), and how soon it answers (checker-start). About half an hour for
+all; what else runs on the machine shows in the figures."""
 
 EPILOG = """\
 examples:

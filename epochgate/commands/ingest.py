@@ -210,7 +210,8 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
     )
     add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
     # For `make soak`: stopped workers among the kills, saves and commits that hang for up to
-    # so long, and a record of them.
+    # so long, and a record of them. For tests of kills: these kinds in this order.
+    add("--chaos-kinds", nargs="*", default=[], help=argparse.SUPPRESS)
     add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
     add("--chaos-hangs", type=float, metavar="SECONDS", help=argparse.SUPPRESS)
     add("--chaos-log", help=argparse.SUPPRESS)
@@ -361,8 +362,8 @@ def _watched(
     from epochgate.spark.ingest.chaos import Chaos, has_executors, kill_plan
 
     chaos: Chaos | None = None
-    if arguments.chaos:
-        kinds = kill_plan(
+    if arguments.chaos or arguments.chaos_kinds:
+        kinds = arguments.chaos_kinds or kill_plan(
             arguments.chaos,
             seed=arguments.seed,
             has_executors=has_executors(handle.spark_context),

@@ -20,7 +20,7 @@ from epochgate.models.closed.asked import AskedJob
 from epochgate.models.closed.batch import BatchJob
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
-from epochgate.models.closed.committing import CommittingInSteps
+from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
 from epochgate.models.closed.endings import EndingJob
@@ -137,6 +137,10 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(CommittingInSteps, task_committers=0, subtasks=1, F=0),
         bounds(CommittingInSteps, operators_before=0, operators_behind=0, F=0),
         bounds(CommittingInSteps, **FEW),
+        bounds(CommittingAgain, task_committers=0, operators_behind=0),
+        bounds(CommittingInSteps, subtasks=1, operators_behind=0),
+        bounds(CommittingInSteps, subtasks=1),
+        bounds(CommittingAgain, operators_before=0, operators_behind=0),
         bounds(CommittingInSteps, operators_before=0, operators_behind=0),
     ),
     SplitAssignments: (

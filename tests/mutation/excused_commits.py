@@ -31,10 +31,6 @@ def swapped(method: str, statements: tuple[str, ...], places: int) -> tuple[str,
 
 
 OF_COMMITS: dict[str, tuple[str, ...]] = {
-    "what makes a checkpoint whole has not come before: it would have made it whole then": (
-        "committable_collector: receive from collecting when is_new and makes_whole and not "
-        "is_last: regardless of is_new",
-    ),
     "the first time leaves nothing to do for the second": (
         "subtask_committer: running from away when is_done: settle twice",
         "subtask_committer: stopped from any state but away, given_up: go_back twice",

@@ -57,6 +57,7 @@ ONE_ASKED = (
 
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
+MADE_WHOLE = "what makes a checkpoint whole has not come before: it would have made it whole then"
 SMALLER_GRANT = "who is granted less asks sooner, and is answered as before"
 
 EQUIVALENT: dict[str, str] = {
@@ -74,6 +75,8 @@ EQUIVALENT: dict[str, str] = {
     "send_window.tell: `self.refused = 0` -> `self.refused = 1`": (
         "a byte fits wherever half of the bound is free"
     ),
+    "committable_collector: receive from collecting when is_new and makes_whole and not is_last: "
+    "regardless of is_new": MADE_WHOLE,
     "batch_decision: newest from reading when not is_in_force and is_set_back: regardless of "
     "is_in_force": "a version that is in force is not older than itself",
     "batch_decision.ask_forget: `self.batch > self.system.retained` -> "
@@ -158,6 +161,12 @@ EQUIVALENT: dict[str, str] = {
 REFUSED_ANYWAY = "it is refused either way, and the closed system does not look at the reason"
 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
+    "committable_collector: receive from collecting when is_new and makes_whole and is_last: "
+    "regardless of is_new": f"{MADE_WHOLE}; a scenario of the collector alone shows it",
+    "subtask_committer: running from away when is_done: without settle": (
+        "an attempt that begins once the last checkpoint is stored has that one to commit, or will "
+        "have; a scenario of the committer alone shows it"
+    ),
     "attempt.note_end: `self.end_others()` -> `pass`": ALONE,
     "attempt.renew: `self.count_attempt()` -> `pass`": ALONE,
     "attempt.reset_coordinators: `self.admit_others()` -> `pass`": ALONE,

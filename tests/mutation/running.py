@@ -25,7 +25,9 @@ from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.checker.schedule import ClaimBroken, play_on
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models import Job
+from epochgate.models.closed.committing import CommittingInSteps
 from epochgate.models.closed.job import ClosedJob
+from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.in_flight import RecordsInFlight
@@ -39,14 +41,17 @@ from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.shell import worker
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
-from epochgate.runtime.testing.playing import Diverged, ProductionStage, ScriptedJob, play, playable
+from epochgate.runtime.testing.playing import Diverged, ProductionStage, playable
 from epochgate.runtime.testing.simulation import SimulatedJob
+from tests.checker.side_by_side import again
 from tests.mutation.bodies import Case
 from tests.mutation.by_name import found_by_name
 from tests.mutation.checking import Bounds, Found
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.planted import bounded_queues, planted
 from tests.mutation.seen import Seen as Seen
+from tests.playing import job_committing_walks as committing
+from tests.playing.job_committing_stage import PlainSteps
 from tests.runtime import test_receipts as receipts
 from tests.runtime.letters import WritingProgram, archive
 from tests.scenarios import test_scenarios as scenarios
@@ -68,6 +73,7 @@ OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
 REPEATED = {("repeat", tag): tag for tag in ("acknowledge", "confirm")}
 TO_THE_PAST = (("to the past",),)
 TURNS = 400
+WALKS = 10
 HELD = ((), ("lose",), ("blocking",))
 
 
@@ -77,6 +83,8 @@ def found_by_the_runtime(mutant: AnyMutant, found: Found | None) -> Seen | None:
         return None  # it runs in none of the scenarios, and in no job without a source
     looks: list[Callable[[], Seen | None]]
     looks = [lambda: told_otherwise(mutant)]
+    if mutant.home.system is CommittingJob:
+        looks = [lambda: played(mutant, found), *looks, lambda: _walked(mutant)]
     if mutant.home.system in (Job, TaskSystem):
         looks = [
             lambda: played(mutant, found),
@@ -96,6 +104,22 @@ def played(mutant: AnyMutant, found: Found | None) -> Seen | None:
         return None
     way = mutant, found.counterexample, found.where
     return _replayed(*way) or _compared(*way)
+
+
+def _walked(mutant: AnyMutant) -> Seen | None:
+    """The broken runtime beside the right machines of commits in several steps, on random walks."""
+    broken = job_with(mutant)
+
+    class BrokenSteps(PlainSteps):
+        def machines_of(self, system: type[ClosedJob]) -> type[Job]:
+            return broken
+
+    for seed, system in product(range(WALKS), committing.SYSTEMS):
+        try:
+            committing.walked_on(BrokenSteps(again(system)), seed)
+        except Exception as error:  # noqa: BLE001  whatever it is, the walk has not gone on unnoticed
+            return Seen("walk", f"{seed} on {type(system).__name__}: {error!r}")
+    return None
 
 
 def _disturbed(mutant: AnyMutant) -> Seen | None:
@@ -289,10 +313,11 @@ def _first_difference(expected: str, really: str) -> str:
 
 def _replayed(mutant: AnyMutant, example: Counterexample, where: Bounds) -> Seen | None:
     """The runtime goes the way of the counterexample, and breaks the same claim."""
-    if playable(where.system) or mutant.machine == "task":
+    if not is_playable(where.system) or mutant.machine == "task":
         return None
+    stage, way = stage_of(where.of(mutant)), schedule(example)
     try:
-        play(where.of(mutant), *schedule(example), cycle=example.cycle, promise=example.property)
+        play_on(stage, way, cycle=example.cycle, promise=example.property)
     except ClaimBroken as broken:
         return Seen("replay", str(broken))
     except Diverged:
@@ -304,18 +329,29 @@ def _replayed(mutant: AnyMutant, example: Counterexample, where: Bounds) -> Seen
 def _compared(mutant: AnyMutant, example: Counterexample, where: Bounds) -> Seen | None:
     """The broken runtime beside the right machines, on the same way: they must not differ."""
     system: ClosedSystem = ClosedJob(subtasks=where.of(None).constants["subtasks"])
-    if not playable(where.system):
+    if is_playable(where.system):
         system = where.of(None)
-    stage = ProductionStage(system)
+    stage = stage_of(system)
     assert isinstance(system, ClosedJob)
     with workers_with(mutant):
-        stage.job = ScriptedJob(system, job_with(mutant))
+        stage.job = stage.scripted(system, job_with(mutant))
         steps = [step for step in schedule(example) if step in stage.steps]
         try:
             play_on(stage, steps)
         except (ClaimBroken, Diverged) as different:
             return Seen("comparison", str(different))
     return None
+
+
+def is_playable(system: type[ClosedSystem]) -> bool:
+    """Whether a stage has an action for each of its steps."""
+    return issubclass(system, CommittingInSteps) or not playable(system)
+
+
+def stage_of(system: ClosedSystem) -> ProductionStage:
+    """The stage on which schedules of a system are played."""
+    kind = PlainSteps if isinstance(system, CommittingInSteps) else ProductionStage
+    return kind(system)
 
 
 def schedule(example: Counterexample) -> list[str]:
@@ -325,7 +361,8 @@ def schedule(example: Counterexample) -> list[str]:
 
 def job_with(mutant: AnyMutant) -> type[Job]:
     """The machines of the driver, one of them broken unless it is the worker's."""
-    broken = Job if mutant.machine == "task" else mutant.in_system(Job)
+    runs_in = CommittingJob if mutant.home.system is CommittingJob else Job
+    broken = Job if mutant.machine == "task" else mutant.in_system(runs_in)
     assert issubclass(broken, Job)
 
     class BoundedJob(broken):  # type: ignore[misc, valid-type]  # a class made a line above

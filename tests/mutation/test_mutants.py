@@ -25,14 +25,6 @@ from tests.mutation.table import PROPERTY
 from tests.mutation.verdicts import digest, kept, names_of
 
 Record = Callable[[str, object], None]
-NOT_PLAYED = {
-    *("subtask_committer", "committable_collector", "stage_before", "stage_behind"),
-    *("CommittingJob.lifecycle", "CommittingJob.attempt", "CommittingJob.checkpoint"),
-}
-"""Machines that no play of a closed system shows to the runtime yet: `tests.mutation.judging` asks
-for a claim or a test of them, and not for both sides.
-"""
-PLAYED = [machine for machine in MACHINES if machine not in NOT_PLAYED]
 PARTS = 2
 """Into which each machine's mutants are dealt, so that processes can share them."""
 SAMPLE = 5
@@ -96,7 +88,7 @@ def of_a_further_kind(machine: str) -> AnyMutant | None:
 
 
 @pytest.mark.mutants
-@pytest.mark.parametrize("machine", PLAYED)
+@pytest.mark.parametrize("machine", MACHINES)
 def test_a_broken_row_is_found_by_the_checker_and_by_the_runtime(
     machine: str, record_property: Record
 ) -> None:
@@ -109,7 +101,7 @@ def test_a_broken_row_is_found_by_the_checker_and_by_the_runtime(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("machine", PLAYED)
+@pytest.mark.parametrize("machine", MACHINES)
 def test_every_broken_row_is_found_or_there_is_a_reason_why_not(
     machine: str, part: int, record_property: Record
 ) -> None:

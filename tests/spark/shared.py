@@ -15,7 +15,6 @@ from epochgate.spark.session import local_session
 SESSIONS = {
     "tests/integration/test_on_spark.py": "local-cluster[2,2,1024]",
     "tests/spark/ingest/test_killed_processes.py": "local-cluster[2,2,1024]",
-    "tests/spark/tables/test_kills_in_tasks.py": "local-cluster[2,2,1024]",
     "tests/spark/corpus/test_doors_on_spark.py": "local[2]",
     "tests/spark/corpus/test_landing_zone.py": "local[2]",
     "tests/spark/ingest/test_landing_zone.py": "local[2]",

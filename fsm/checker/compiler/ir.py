@@ -285,17 +285,17 @@ def fold(operation: str, left: Expr, right: Expr) -> Expr:
         for known, other in ((left, right), (right, left)):
             if isinstance(known, int):
                 return other if bool(known) == (operation == "and") else int(operation == "or")
-    if (operation, right) in NEUTRAL_RIGHT:
+    if isinstance(right, int) and (operation, right) in NEUTRAL_RIGHT:
         return left
-    if (operation, left) in NEUTRAL_LEFT:
+    if isinstance(left, int) and (operation, left) in NEUTRAL_LEFT:
         return right
     if operation == "*" and (left == 0 or right == 0):
         return 0
     return Op(operation, left, right)
 
 
-NEUTRAL_LEFT: set[tuple[str, Expr]] = {("+", 0), ("|", 0), ("^", 0), ("*", 1)}
-NEUTRAL_RIGHT: set[tuple[str, Expr]] = {
+NEUTRAL_LEFT: set[tuple[str, int]] = {("+", 0), ("|", 0), ("^", 0), ("*", 1)}
+NEUTRAL_RIGHT: set[tuple[str, int]] = {
     *((operation, 0) for operation in ("+", "-", "|", "^", "<<", ">>")),
     ("*", 1),
     ("//", 1),

@@ -44,6 +44,12 @@ from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.rows import Row
 from epochgate.fsm.source import class_place, origin, row_place
 
+CHAIN_MAX = 8
+"""Rows of a trigger that are tested one after the other; more are divided by their states."""
+SHARED_MAX = 1.5
+"""Rows whose sources are in both halves of the states are compiled twice: at most half of them."""
+Half = tuple[tuple[str, ...], list[Row]]
+"""States, and the rows that may hold in them."""
 ENDLESS = "the machines trigger each other without end"
 
 
@@ -54,11 +60,11 @@ class Lowering(Statements):
         super().__init__(system, Layout(system, symmetric))
         self.functions: dict[str, Function] = {}
         self.rows: list[RowCode] = []
-        self._first_covers: dict[tuple[str, int], int] = {}
+        self._first_covers: dict[tuple[str, Row], int] = {}
         self._covers = 0
         for name, machine in system.MACHINES.items():
-            for number, row in enumerate(machine.ROWS):
-                first = self._first_covers[name, number] = self._covers
+            for row in machine.ROWS:
+                first = self._first_covers[name, row] = self._covers
                 self._covers += len(machine.STATES)
                 source = row.source if isinstance(row.source, str) else " or ".join(row.source)
                 file, line = row_place(machine, row.trigger, row.because)
@@ -186,22 +192,61 @@ class Lowering(Statements):
             return key
         machine = self.machine(instance)
         scope = Scope(instance, machine.__init__, {})
-        enabled: Expr = 0
-        for row in machine.ROWS:
-            if row.trigger == trigger and not row.is_ignored:
-                # The conditions of a row are tested only if no row before it holds; they exclude
-                # each other, so the order does not matter to the result.
-                enabled = self.lazily(scope, "or", enabled, partial(self._holds, scope, row, ()))
+        rows = [row for row in machine.ROWS if row.trigger == trigger and not row.is_ignored]
+        enabled = self._any_holds(scope, machine.STATES, rows)
         self.functions[key] = Function(key, (), tuple(scope.block), enabled)
         return key
 
-    def _holds(self, scope: Scope, row: Row, arguments: tuple[Expr, ...]) -> Expr:
-        """Whether the source state and all conditions of a row hold, tested in their order."""
-        machine = self.machine(scope.instance)
-        sources = {source for source, expanded in machine.expanded_rows() if expanded is row}
-        holds: Expr = int(len(sources) == len(machine.STATES))
+    def _any_holds(self, scope: Scope, states: tuple[str, ...], rows: list[Row]) -> Expr:
+        """Whether one of the rows holds in one of these states."""
+        enabled: Expr = 0
+        if (halves := self._halves(scope, states, rows)) is None:
+            for row in rows:
+                # The conditions of a row are tested only if no row before it holds; they exclude
+                # each other, so the order does not matter to the result.
+                holds = partial(self._holds, scope, row, (), states)
+                enabled = self.lazily(scope, "or", enabled, holds)
+            return enabled
+        is_first, first, second = halves
+        enabled = self.local("e", 0, scope.block)
+        blocks = []
+        for half in (first, second):
+            with scope.captured() as block:
+                self.assign_local(enabled.name, self._any_holds(scope, *half), block)
+            blocks.append(tuple(block))
+        scope.block.append(If(is_first, *blocks))
+        return enabled
+
+    def _halves(
+        self, scope: Scope, states: tuple[str, ...], rows: list[Row]
+    ) -> tuple[Expr, Half, Half] | None:
+        """Divide many rows by their source states: a test for the first half of the states, and
+        each half with its rows. None where a chain of tests is as good.
+        """
+        if len(rows) <= CHAIN_MAX or len(states) == 1:
+            return None
+        middle = len(states) // 2
+        order = self.machine(scope.instance).STATES
+        halves = []
+        for half in (states[:middle], states[middle:]):
+            within = set(half)
+            halves.append((half, [row for row in rows if within.intersection(expand(order, row))]))
+        first, second = halves
+        if len(first[1]) + len(second[1]) > len(rows) * SHARED_MAX:
+            return None
+        cell = self.layout.places[scope.instance.name, scope.instance.index]["state"]
+        return fold("<", Load(cell), order.index(states[middle])), first, second
+
+    def _holds(
+        self, scope: Scope, row: Row, arguments: tuple[Expr, ...], states: tuple[str, ...]
+    ) -> Expr:
+        """Whether the source state, which is one of `states`, and all conditions of a row hold,
+        tested in their order.
+        """
+        sources = {*expand(self.machine(scope.instance).STATES, row)}.intersection(states)
+        holds: Expr = int(len(sources) == len(states))
         if not holds:
-            for state in machine.STATES:
+            for state in states:
                 if state in sources:
                     holds = fold("or", holds, self._is_state(scope.instance, state))
         for name, expected in row.literals:
@@ -228,39 +273,43 @@ class Lowering(Statements):
         function = self.functions[key] = Function(key, names)
         scope = Scope(instance, machine.__init__, {})
         arguments = tuple(Local(n) for n in names)
-        rows = [(number, row) for number, row in enumerate(machine.ROWS) if row.trigger == name]
-        function.body = self._branches(scope, name, rows, arguments)
+        rows = [row for row in machine.ROWS if row.trigger == name]
+        function.body = self._branches(scope, name, rows, arguments, machine.STATES)
         return key
 
     def _branches(
         self,
         scope: Scope,
         trigger: str,
-        rows: list[tuple[int, Row]],
+        rows: list[Row],
         arguments: tuple[Expr, ...],
+        states: tuple[str, ...],
     ) -> tuple[Stmt, ...]:
         """The first row that holds is taken; when none does, the trigger is refused."""
         if not rows:
             return (self._refused(scope.instance, trigger),)
-        (number, row), *others = rows
+        if (halves := self._halves(scope, states, rows)) is not None:
+            is_first, *both = halves
+            blocks = [self._branches(scope, trigger, of, arguments, half) for half, of in both]
+            return (If(is_first, *blocks),)
+        row, *others = rows
         with scope.captured() as block:
-            holds = self._holds(scope, row, arguments)
-            taken = self._taken(scope, number, row, arguments) if holds != 0 else ()
-            if isinstance(holds, int):
-                block += taken if holds else self._branches(scope, trigger, others, arguments)
+            holds = self._holds(scope, row, arguments, states)
+            taken = self._taken(scope, row, arguments) if holds != 0 else ()
+            if isinstance(holds, int) and holds:
+                block += taken
             else:
-                block.append(If(holds, taken, self._branches(scope, trigger, others, arguments)))
+                left = self._branches(scope, trigger, others, arguments, states)
+                block += left if isinstance(holds, int) else (If(holds, taken, left),)
         return tuple(block)
 
-    def _taken(
-        self, scope: Scope, number: int, row: Row, arguments: tuple[Expr, ...]
-    ) -> tuple[Stmt, ...]:
+    def _taken(self, scope: Scope, row: Row, arguments: tuple[Expr, ...]) -> tuple[Stmt, ...]:
         instance, states = scope.instance, self.machine(scope.instance).STATES
         cell = self.layout.places[instance.name, instance.index].get("state")
         sources = expand(states, row)
         state = Load(cell) if cell and len(sources) > 1 else states.index(sources[0])
         with scope.captured() as block:
-            block.append(Cover(self._first_covers[instance.name, number], state))
+            block.append(Cover(self._first_covers[instance.name, row], state))
             if row.dest is not None and cell is not None:
                 block.append(Store(cell, states.index(row.dest)))
             for name in row.actions:

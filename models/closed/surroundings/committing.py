@@ -37,7 +37,7 @@ class CommittingProcess(Process):
         *(row for row in Process.ROWS if row.trigger != "die_silently"),
         Row("die_silently", HERE, AWAY, "may_fail",
             "spend_failure, fall_silent, vanish",    "killed before what it has said has left it"),
-        Row("put_off",      HERE, STAY, "is_told and is_commit_next and may_fail",
+        Row("put_off",      HERE, STAY, "is_told and has_part_next and may_fail",
             "spend_failure, note_putting_off, handle_message", "a commit arrives, and is not possible now"),
         Row("replaced",     HERE, AWAY, None,
             "forget",                                "its driver is gone"),
@@ -49,8 +49,16 @@ class CommittingProcess(Process):
     def is_told(self) -> bool:
         return self.is_restored() and not self.down.empty()
 
-    def is_commit_next(self) -> bool:
-        return not self.down.empty() and self.down.head() > self.system.checkpoints
+    def has_part_next(self) -> bool:
+        """Whether a commit arrives next, and there is something to commit."""
+        return (
+            not self.down.empty()
+            and self.down.head() > self.system.checkpoints
+            and self.has_part((self.down.head() - self.system.checkpoints - 1) // self.system.tries)
+        )
+
+    def has_part(self, before: int) -> bool:
+        return self.system.parts[self.subtask].part(before + 1) > 0
 
     def note_putting_off(self) -> None:
         self.puts_off = True

@@ -134,7 +134,8 @@ def _take_back(job: ScriptedJob, subtask: int) -> list[Message]:
     return said
 
 
-def _die_silently(job: ScriptedJob, subtask: int) -> None:
+def die_silently(job: ScriptedJob, subtask: int) -> None:
+    """The process dies, and with it what it has said and the driver has not heard."""
     _take_back(job, subtask)
     _die(job, subtask)
 
@@ -202,7 +203,7 @@ def _hear_again(job: ScriptedJob, subtask: int) -> None:
             job.say(subtask, identity, job.acknowledgement(subtask, number))
 
 
-def _hear_zombie(job: ScriptedJob, subtask: int) -> None:
+def hear_zombie(job: ScriptedJob, subtask: int) -> None:
     """Everything that a process can say, of the one before the last; it connects once more."""
     identity, ids = job.identities[subtask][-2], range(1, job.constants["checkpoints"] + 1)
     said: list[Message] = [[tag] for tag in ("initialize", "run", "lost", "ended", "finished")]
@@ -311,7 +312,7 @@ ACTIONS: dict[str, Action] = {
         bound=lambda job, s: job.constants["repeats"] > 0 and not job.renaming.has_forgotten_all(),
     ),
     "process.hear_zombie": Action(
-        _hear_zombie,
+        hear_zombie,
         lambda job, s: len(job.identities[s]) > 1,
         "no process of the subtask was ever replaced",
     ),
@@ -322,7 +323,7 @@ ACTIONS: dict[str, Action] = {
         _die, lambda job, s: job.living(s), "no process is there to die", is_failure=True
     ),
     "process.die_silently": Action(
-        _die_silently,
+        die_silently,
         _is_restoring,
         "no process is there, or the driver has heard that it runs",
         is_failure=True,

@@ -34,7 +34,6 @@ from epochgate.models.closed.job import ClosedJob
 from epochgate.models.holder import BROKEN
 from epochgate.models.lifecycle import RESTARTING
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
-from epochgate.runtime.testing.playing.actions import ACTIONS
 from epochgate.runtime.testing.playing.stage import Diverged, ProductionStage
 
 ELSEWHERE = ("task", "send_window")
@@ -174,7 +173,7 @@ class InterleavedStage(ProductionStage):
             there = self._model.begin(machine, known.trigger, key in FIRST)
         except FAULTS as fault:
             raise ClaimBroken(f"{step}: {told(fault)}") from fault
-        ACTIONS[key].begin(self.job, *index)
+        self.actions[key].begin(self.job, *index)
         queue = self.job.master.queue
         self._look(step, step, there, queue.waiting - before)
         if key in FIRST and (there or queue.waiting > before):

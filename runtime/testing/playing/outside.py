@@ -10,41 +10,45 @@ from epochgate.runtime.store import CheckpointOutcomeUnknown
 from epochgate.runtime.testing.playing.action import Action
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 
-NOTHING = {
+NOTHING: dict[str, str] = {
     "store": "nothing is being saved",
     "commit": "nothing is being committed",
-    "after-commit": "no work is under way",
 }
+"""What it means that nothing of a lane is under way."""
 
 
-def _well(lane: str) -> Action:
+def _nothing(lane: str) -> str:
+    return NOTHING.get(lane, "no work is under way")
+
+
+def ends_well(lane: str) -> Action:
     """The oldest work of a lane ends as it should."""
-    return Action(lambda job: job.run(lane), lambda job: job.is_under_way(lane), NOTHING[lane])
+    return Action(lambda job: job.run(lane), lambda job: job.is_under_way(lane), _nothing(lane))
 
 
-def _badly(lane: str, order: Callable[[ScriptedJob], None]) -> Action:
+def ends_badly(lane: str, order: Callable[[ScriptedJob], None]) -> Action:
     """It ends otherwise."""
 
     def do(job: ScriptedJob) -> None:
         order(job)
         job.run(lane)
 
-    return Action(do, lambda job: job.is_under_way(lane), NOTHING[lane], is_failure=True)
+    return Action(do, lambda job: job.is_under_way(lane), _nothing(lane), is_failure=True)
 
 
-def _never(lane: str) -> Action:
+def never_ends(lane: str) -> Action:
     """It exceeds its limit."""
     return Action(
         lambda job: job.hang(lane),
         lambda job: job.is_under_way(lane),
-        NOTHING[lane],
+        _nothing(lane),
         is_failure=True,
     )
 
 
 def _save_in_doubt(is_stored: bool) -> Action:
     error = CheckpointOutcomeUnknown("the schedule says that the outcome is unknown")
-    return _badly(
+    return ends_badly(
         "store", lambda job: job.simulated.store.fail_next_save(error, is_stored=is_stored)
     )
 
@@ -67,12 +71,12 @@ def _end(how: str) -> Action:
 
 
 OUTSIDE: dict[str, Action] = {
-    "store.finish_save": _well("store"),
-    "store.fail_save": _badly("store", lambda job: job.simulated.store.fail_next_save()),
+    "store.finish_save": ends_well("store"),
+    "store.fail_save": ends_badly("store", lambda job: job.simulated.store.fail_next_save()),
     "store.lose_save": _save_in_doubt(is_stored=False),
     "store.lose_answer": _save_in_doubt(is_stored=True),
-    "store.refuse": _badly("store", lambda job: job.orders.check.append("refuse")),
-    "store.expire_save": _never("store"),
+    "store.refuse": ends_badly("store", lambda job: job.orders.check.append("refuse")),
+    "store.expire_save": never_ends("store"),
     "store.answer_late": Action(
         lambda job: job.answer_late(), lambda job: job.hanging, "no save has exceeded its limit"
     ),
@@ -82,13 +86,13 @@ OUTSIDE: dict[str, Action] = {
         "no checkpoint is under way, or it is being saved, and its timer changes nothing",
         bound=_may_expire,
     ),
-    "sink.finish": _well("commit"),
-    "sink.put_off": _badly("commit", lambda job: job.orders.commit.append("retry")),
-    "sink.refuse": _badly("commit", lambda job: job.orders.commit.append("refuse")),
-    "sink.hang": _never("commit"),
-    "sink.finish_work": _well("after-commit"),
-    "sink.fail_work": _badly("after-commit", lambda job: job.orders.work.append("by order")),
-    "sink.hang_in_work": _never("after-commit"),
+    "sink.finish": ends_well("commit"),
+    "sink.put_off": ends_badly("commit", lambda job: job.orders.commit.append("retry")),
+    "sink.refuse": ends_badly("commit", lambda job: job.orders.commit.append("refuse")),
+    "sink.hang": never_ends("commit"),
+    "sink.finish_work": ends_well("after-commit"),
+    "sink.fail_work": ends_badly("after-commit", lambda job: job.orders.work.append("by order")),
+    "sink.hang_in_work": never_ends("after-commit"),
     "restarter.back_off": Action(
         lambda job: job.fire(job.timers(job.job.lifecycle, "backed_off")),
         lambda job: job.timers(job.job.lifecycle, "backed_off"),

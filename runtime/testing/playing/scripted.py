@@ -71,11 +71,11 @@ class ScriptedJob:
         self.constants = dict(system.constants)
         self.subtasks, self.coordinators = system.subtasks, system.coordinators
         self.orders = Orders()
-        self.record = Record(self.coordinators, self.subtasks, self._read_store)
+        self.record = self._record()
         self.scripts = [PlayedScript() for _ in range(self.coordinators)]
         self.simulated = SimulatedJob(
             self._configuration,
-            lambda _: PlayedProgram(self.record, self.constants["said"]),
+            self._program,
             committer=lambda: TableCommitter(self.record, self.orders),
             after_commit=self._work_after_commits,
             job=job,
@@ -115,6 +115,12 @@ class ScriptedJob:
         made = made if self.is_periodic else replace(made, checkpoint_interval_s=None)
         events_max = self.constants.get("unconfirmed_bytes_max")
         return made if not events_max else replace(made, unconfirmed_bytes_max=events_max * BYTES)
+
+    def _record(self) -> Record:
+        return Record(self.coordinators, self.subtasks, self._read_store)
+
+    def _program(self, subtask: int) -> PlayedProgram:
+        return PlayedProgram(self.record, self.constants["said"])
 
     def _work_after_commits(self) -> WorkAfterCommits | None:
         is_there = self.constants["after_commit"]
@@ -330,8 +336,12 @@ class ScriptedJob:
         return lane in self.simulated.blocking.lanes() or bool(self._put_off(lane))
 
     def _put_off(self, lane: str) -> list[Timer]:
-        owners = {"commit": self.master.commits, "after-commit": self.master.post_commits}
+        owners = self.owners()
         return self.timers(owners[lane]) if lane in owners else []
+
+    def owners(self) -> dict[str, object]:
+        """Who puts off work, by the lane of it."""
+        return {"commit": self.master.commits, "after-commit": self.master.post_commits}
 
     def run(self, lane: str) -> None:
         """Run the oldest work of a lane, whatever waits before it."""

@@ -11,7 +11,8 @@ must be the same, and in the record of real values, against which I1 to I3 are h
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from epochgate.errors import InvariantBroken, UsageError
 from epochgate.fsm import machines
@@ -24,6 +25,7 @@ from epochgate.models.closed.job import ClosedJob
 from epochgate.models.job import Job
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.testing.fuzzing.record import InvariantViolated
+from epochgate.runtime.testing.playing.action import Action
 from epochgate.runtime.testing.playing.actions import ACTIONS
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 
@@ -40,14 +42,16 @@ class NotPlayable(UsageError):
     """A closed system whose schedules mean nothing to the production runtime."""
 
 
-def playable(system: type[ClosedSystem]) -> str:
-    """Why schedules of the system cannot be played on the production runtime; empty if they can."""
+def playable(system: type[ClosedSystem], actions: Mapping[str, Action] = ACTIONS) -> str:
+    """Why schedules of the system cannot be played on the production runtime by these actions;
+    empty if they can.
+    """
     if not issubclass(system, ClosedJob):
         return f"{system.__name__} is not made of the runtime's machines"
     if system.MACHINES["task"] is not ClosedJob.MACHINES["task"]:
         return f"{system.__name__} has a task machine of its own, and worker processes have theirs"
     keys = [f"{step.machine}.{step.trigger}" for step in system.STEPS]
-    if unknown := [key for key in keys if key not in ACTIONS]:
+    if unknown := [key for key in keys if key not in actions]:
         return f"{system.__name__} has the step {unknown[0]}, which is no action of the runtime"
     return ""
 
@@ -67,12 +71,15 @@ class ProductionStage:
     Raises NotPlayable.
     """
 
+    actions: ClassVar[Mapping[str, Action]] = ACTIONS
+    scripted: ClassVar[type[ScriptedJob]] = ScriptedJob
+
     def __init__(self, system: ClosedSystem) -> None:
-        if why := playable(type(system)):
+        if why := playable(type(system), self.actions):
             raise NotPlayable(f"{why}; play its schedules with epochgate.fsm.checker.schedule.play")
         assert isinstance(system, ClosedJob)
         self.machines = MachineStage(system)
-        self.job = ScriptedJob(system, machines_of(type(system)), self.prepare)
+        self.job = self.scripted(system, self.machines_of(type(system)), self.prepare)
         self._is_renaming = system.constants.get("renumbered", 0) > 0
         counts_again = any(step.trigger == "wrap" for step in system.STEPS)
         self._forgotten = FORGOTTEN if self._is_renaming or counts_again else ()
@@ -82,6 +89,10 @@ class ProductionStage:
                 self.machines.steps, system.step_instances(), strict=True
             )
         }
+
+    def machines_of(self, system: type[ClosedJob]) -> type[Job]:
+        """Return the job that runs with the machines of a closed system, variants included."""
+        return machines_of(system)
 
     def prepare(self, master: JobMaster) -> None:
         """See the job master of each start, before it begins."""
@@ -105,7 +116,7 @@ class ProductionStage:
         expected, found = self.machines.possible(), self.really_possible()
         for step in dict.fromkeys((*expected, *found)):
             if step not in found:
-                why = ACTIONS[self._actions[step][0]].else_
+                why = self.actions[self._actions[step][0]].else_
                 raise Diverged(f"{step} is possible in the model, and in the runtime not: {why}")
             if step not in expected:
                 raise Diverged(f"{step} is possible in the runtime, and not in the model")
@@ -116,7 +127,7 @@ class ProductionStage:
         return [
             name
             for name, (key, index) in self._actions.items()
-            if ACTIONS[key].is_possible(self.job, *index)
+            if self.actions[key].is_possible(self.job, *index)
         ]
 
     def take(self, step: str) -> None:
@@ -133,7 +144,7 @@ class ProductionStage:
             expected = broken
         key, index = self._actions[step]
         try:
-            ACTIONS[key].happen(self.job, *index)
+            self.actions[key].happen(self.job, *index)
         except InvariantViolated as violated:
             raise ClaimBroken(str(violated)) from None
         except Exception as error:
@@ -153,9 +164,9 @@ class ProductionStage:
     def differences(self) -> list[str]:
         """Every field that holds something else in the runtime than in the model."""
         found = []
-        for name in Job.MACHINES:
-            for model in self.system.instances(name):
-                real = self.job.job.instance(name, model.index)
+        for name in self.job.job.MACHINES:
+            for real in self.job.job.instances(name):
+                model = self.system.instance(name, real.index)
                 found += self._compared(name, model, real)
         for subtask, model in enumerate(self.system.instances("task")):
             process = self.job.living(subtask)
@@ -175,6 +186,8 @@ class ProductionStage:
                 told, seen = translated(model, spec, told), translated(real, spec, seen)
             if isinstance(spec, IntField) and spec.bound == CHECKPOINTS:
                 seen = self.job.renaming.checkpoint(name, seen)
+            if isinstance(spec, FifoField) and spec.item == CHECKPOINTS:
+                seen = [self.job.renaming.checkpoint(name, number) for number in seen]
             if told != seen and f"{name}.{field}" not in self._forgotten:
                 different.append(f"{place}.{field} is {told!r} in the model, and really {seen!r}")
         return different
@@ -194,10 +207,14 @@ class ProductionStage:
 
 
 def shape(spec: FieldSpec | None, value: Any) -> Any:
-    """A field's value, with the length of each channel instead of what it holds."""
+    """A field's value; of a channel, which may hold opaque values, the length, or the checkpoints
+    that it holds.
+    """
     if isinstance(spec, ArrayField):
         return [shape(spec.item, item) for item in value]
-    return len(value) if isinstance(spec, FifoField) else value
+    if isinstance(spec, FifoField):
+        return list(value) if spec.item == CHECKPOINTS else len(value)
+    return value
 
 
 def play(
