@@ -92,7 +92,7 @@ class SubtaskCommitter(Machine):
     tried: int = Int("checkpoints")
     """The one that was tried last in vain; 0 for none."""
     tries: int = Int("commit_retries")
-    """How often."""
+    """How often; of no meaning for none."""
 
     adopt: Trigger
     due: Trigger
@@ -233,7 +233,6 @@ class SubtaskCommitter(Machine):
     def pass_on(self, checkpoint: int, tries: int, outcome: Opaque) -> None:
         if tries > 0:
             self.tried = 0
-            self.tries = 0
         self.passed.push(self.waiting.pop())
         self.task.note(checkpoint, outcome)
         self.system.committable_collector.receive(self.subtask, checkpoint, outcome)

@@ -315,7 +315,8 @@ class CommittingInSteps(EndingJob):
     @sometimes("the operators hand a checkpoint over in the midst of a barrier")
     def waits_for_a_barrier(self) -> bool:
         return self.checkpoint.is_pending() and any(
-            self.subtask_committer[s].state == PAUSING and self.subtask_committer[s].tries == 0
+            self.subtask_committer[s].state == PAUSING
+            and self.subtask_committer[s].head_tries() == 0
             for s in range(self.subtasks)
         )
 
@@ -356,7 +357,7 @@ class CommittingAgain(CommittingInSteps):
     def counts_on(self) -> bool:
         return any(
             self.subtask_committer[s].state == COMMITTING
-            and self.subtask_committer[s].tries > 0
+            and self.subtask_committer[s].head_tries() > 0
             and self.attempt[s].number > 0
             for s in range(self.subtasks)
         )

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.extended
 
 DIRECT = {"task_committers": 0}
 FORMS: dict[str, tuple[CommittingInSteps, int, int]] = {
-    "no_operators": (CommittingInSteps(operators_before=0, operators_behind=0), 83_480, 883_508),
-    "operators_behind": (CommittingInSteps(operators_before=0), 158_719, 1_698_246),
+    "no_operators": (CommittingInSteps(operators_before=0, operators_behind=0), 86_894, 916_704),
+    "operators_behind": (CommittingInSteps(operators_before=0), 165_385, 1_764_554),
     "operators_alone": (CommittingInSteps(**DIRECT), 201_831, 2_172_739),
     "operators_behind_alone": (CommittingInSteps(**DIRECT, operators_before=0), 81_639, 865_715),
     "no_step": (
@@ -27,7 +27,7 @@ FORMS: dict[str, tuple[CommittingInSteps, int, int]] = {
 
 @pytest.mark.parametrize(
     ("system", "states", "transitions"),
-    [(CommittingInSteps, 666_977, 7_224_808), (CommittingAgain, 1_056_718, 8_879_725)],
+    [(CommittingInSteps, 678_513, 7_340_010), (CommittingAgain, 1_091_179, 9_151_549)],
 )
 def test_at_its_own_bounds_everything_that_can_happen_does(
     system: type[CommittingInSteps], states: int, transitions: int

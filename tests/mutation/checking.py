@@ -227,20 +227,24 @@ def claimed_soon(mutant: AnyMutant) -> Found | None:
     return None
 
 
-def claimed(mutant: AnyMutant) -> Found | None:
-    """The first claim of a system that fails with a mutant; None if all hold."""
-    for where in differing(mutant):
+def claimed(mutant: AnyMutant, told: str = "") -> Found | None:
+    """The first claim of a system that fails with a mutant, of all or the one that is told; None if
+    all hold.
+    """
+    for where in differing(mutant, told):
         result = searched(where.of(mutant), STATES_TIMES_MAX * _unbroken(where).states)
         if found := _claim_broken(where, result):
             return found
     return None
 
 
-def differing(mutant: AnyMutant) -> Iterator[Bounds]:
+def differing(mutant: AnyMutant, told: str = "") -> Iterator[Bounds]:
     """The systems that have other states, steps or claims that hold with the mutant, and those that
-    are too large to be asked: no other has to be searched.
+    are too large to be asked, or are told: no other has to be searched.
     """
-    return (where for where in exercising(mutant) if _differs(where, mutant))
+    for where in exercising(mutant, told):
+        if told or _differs(where, mutant):
+            yield where
 
 
 def searched(system: ClosedSystem, states_max: int | None = None) -> Result:
@@ -266,11 +270,14 @@ def require_declared(home: Home, machine: str) -> None:
             lower(system(**dict(where.constants)))
 
 
-def exercising(mutant: AnyMutant) -> Iterator[Bounds]:
-    """The systems that come to a state in which the mutant does something else."""
+def exercising(mutant: AnyMutant, told: str = "") -> Iterator[Bounds]:
+    """The systems that come to a state in which the mutant does something else, of all or the one
+    that is told.
+    """
     for where in systems_around(mutant.home.system, mutant.machine):
         if (
-            mutant.home.attribute in where.system.MACHINES
+            told in ("", str(where))
+            and mutant.home.attribute in where.system.MACHINES
             and mutant.affected & _unbroken(where).taken
         ):
             yield where

@@ -3,6 +3,33 @@
 from __future__ import annotations
 
 GIVES_UP = "a committer that gives up ends the job, which aborts the checkpoint under way at once"
+CARRIED = (
+    "self.system.stage_before.carry(self.number)",
+    "for s in range(self.system.subtasks): self.system.subtask_committer[s].carry(self.number)",
+    "self.system.committable_collector.carry(self.number)",
+    "self.system.stage_behind.carry(self.number)",
+    "self.system.committer.carry(self.number)",
+)
+COMPLETED = (
+    "self.tell_completed()",
+    "for s in range(self.system.subtasks): self.system.subtask_committer[s].complete()",
+    "self.system.stage_before.take(self.number)",
+    "self.forget_parts()",
+)
+
+
+def swapped(method: str, statements: tuple[str, ...], places: int) -> tuple[str, ...]:
+    """The mutants of a method in which two statements that follow each other change places."""
+    head = f"def {method}(self) -> None:"
+
+    def told(place: int) -> str:
+        first, then = statements[place : place + 2]
+        changed = (*statements[:place], then, first, *statements[place + 2 :])
+        return f"`{head} {' '.join(statements)}` -> `{head} {' '.join(changed)}`"
+
+    return tuple(f"CommittingJob.checkpoint.{method}: {told(place)}" for place in range(places))
+
+
 OF_COMMITS: dict[str, tuple[str, ...]] = {
     "the first time leaves nothing to do for the second": (
         "subtask_committer: running from away when is_done: settle twice",
@@ -17,6 +44,54 @@ OF_COMMITS: dict[str, tuple[str, ...]] = {
         "fail_job twice",
         "subtask_committer: expire from committing when is_asked and is_of_attempt: "
         "fault_attempt twice",
+        "stage_before: retry_later from processing when is_asked and not may_retry: fail_job twice",
+        "stage_before: refused from processing when is_asked: fail_job twice",
+        "stage_before: expire from processing when is_asked: fail_job twice",
+        "CommittingJob.attempt: commit_done from running when speaks: pass_committed twice",
+        "CommittingJob.attempt: commit_later from running when speaks: pass_retry twice",
+    ),
+    "what a checkpoint holds of the steps is kept in one step, each for itself": swapped(
+        "carry_commits", CARRIED, 4
+    ),
+    "what a task's committer releases is neither looked at by the others nor committed again": (
+        swapped("complete", COMPLETED, 2)
+    ),
+    "the checkpoint that was completed last is by then the one under way": (
+        "CommittingJob.checkpoint.complete: `self.number` -> `self.completed`",
+    ),
+    "a committer that goes away says nothing, and changes nothing that is read in the step": (
+        "CommittingJob.attempt.stop_running: `def stop_running(self) -> None: "
+        "self.system.lifecycle.attempt_stopped(self.has_ended) "
+        "self.system.subtask_committer[self.subtask].stopped() self.forget_end()` -> `def "
+        "stop_running(self) -> None: self.system.subtask_committer[self.subtask].stopped() "
+        "self.system.lifecycle.attempt_stopped(self.has_ended) self.forget_end()`",
+        "CommittingJob.attempt.announce_cancel: `def announce_cancel(self) -> None: "
+        "self.system.subtask_committer[self.subtask].stopped() "
+        "self.announce_failed('all attempts were canceled') "
+        "self.drop_in_flight('all attempts were canceled')` -> `def announce_cancel(self) -> "
+        "None: self.announce_failed('all attempts were canceled') "
+        "self.system.subtask_committer[self.subtask].stopped() "
+        "self.drop_in_flight('all attempts were canceled')`",
+    ),
+    "the request that waits for an attempt to run is looked at behind both": (
+        "CommittingJob.attempt.start_running: `def start_running(self) -> None: "
+        "self.system.lifecycle.attempt_running() "
+        "self.system.subtask_committer[self.subtask].running()` -> `def start_running(self) -> "
+        "None: self.system.subtask_committer[self.subtask].running() "
+        "self.system.lifecycle.attempt_running()`",
+    ),
+    "where there are no operators, they are always idle": (
+        "stage_before: take from idle when not has_operators: also from processing",
+        "stage_before: take from idle when not has_operators: also from given_up",
+    ),
+    "no task answers within the step in which it is asked, and the collector says nothing in it": (
+        "stage_before.hand_on: `if self.system.task_committers > 0: "
+        "self.system.committable_collector.expect(checkpoint) for s in "
+        "range(self.system.subtasks): self.system.subtask_committer[s].due(checkpoint) else: "
+        "self.system.stage_behind.take(checkpoint)` -> `if self.system.task_committers > 0: for s "
+        "in range(self.system.subtasks): self.system.subtask_committer[s].due(checkpoint) "
+        "self.system.committable_collector.expect(checkpoint) else: "
+        "self.system.stage_behind.take(checkpoint)`",
     ),
     GIVES_UP: (
         "subtask_committer: due from idle when is_amid: also from given_up",
@@ -32,11 +107,6 @@ OF_COMMITS: dict[str, tuple[str, ...]] = {
     "the attempt that fails sends its committer away in the same step": (
         "subtask_committer: expire from committing when is_asked and is_of_attempt: to idle",
         "subtask_committer: expire from committing when is_asked and is_of_attempt: to pausing",
-    ),
-    "a checkpoint with no tries counts as one that was not tried": (
-        "subtask_committer.pass_on: `self.tried = 0` -> `pass`",
-        "subtask_committer.pass_on: `self.tries = 0` -> `pass`",
-        "subtask_committer.pass_on: `self.tried = 0` -> `self.tried = 1`",
     ),
 }
 """Reason -> the names of the mutants that it is for."""

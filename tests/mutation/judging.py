@@ -9,6 +9,7 @@ A mutant is found by a scenario, by a claim of the closed systems that its machi
 a test of its machine; a wrong argument by a claim alone. A change that only alters how many states
 there are is found by none. What is quick goes first: scenarios, the first states, tests; the
 closed systems are searched as a whole for what is left.
+Before all of it, what found a mutant when it was judged last is asked again.
 What survives needs a reason in `reasons` or `excused`. A run that is cut goes on where it was.
 """
 
@@ -40,6 +41,7 @@ from tests.mutation.running import OF_NO_SCENARIO, told_otherwise
 from tests.mutation.verdicts import (
     NOT_ASKED,
     NOWHERE,
+    OF_CHECKER,
     OF_SCENARIO,
     OF_TEST,
     REFUSED,
@@ -71,7 +73,7 @@ def judge(machine: str, are_lies: bool = False) -> Verdicts:
     require_declared(HOMES[machine], machine)
     verdicts = Verdicts.kept(machine)
     every = lies_of(machine) if are_lies else every_of(machine)
-    _each(verdicts, every, "", by_what_is_quick)
+    _each(verdicts, every, "", lambda each: by_earlier(each, verdicts) or by_what_is_quick(each))
     for asked, survived in ((UNTRIED, UNSEARCHED), (UNTESTED, SURVIVES)):
         left = [mutant for mutant in every if verdicts.of[mutant.name] == asked]
         for start in range(0, len(left), BATCH):
@@ -96,6 +98,28 @@ def _each(
                 verdicts.keep()
                 kept_s = time.monotonic()
     verdicts.keep()
+
+
+def by_earlier(mutant: AnyMutant, verdicts: Verdicts) -> str:
+    """What has found it before, if it finds it again; that it has survived so far if it did; or
+    else empty.
+    """
+    earlier = verdicts.earlier.get(mutant.name, "")
+    if mutant.refusal:
+        return REFUSED
+    if earlier == SURVIVES and mutant.affected:
+        return by_scenario(mutant) or UNTRIED
+    if earlier.startswith(OF_SCENARIO) and told_otherwise(
+        mutant, earlier.removeprefix(OF_SCENARIO)
+    ):
+        return earlier
+    if not earlier.startswith(OF_CHECKER):
+        return ""
+    try:
+        found = claimed(mutant, earlier.removeprefix(OF_CHECKER).partition(": ")[0])
+    except DeclarationError:
+        return REFUSED
+    return "" if found is None else _told(found)
 
 
 def by_what_is_quick(mutant: AnyMutant) -> str:
@@ -143,7 +167,7 @@ def by_search(mutant: AnyMutant) -> str:
 
 
 def _told(found: Found) -> str:
-    return f"checker: {found.where}: {found.what}"
+    return f"{OF_CHECKER}{found.where}: {found.what}"
 
 
 def surprises(verdicts: Verdicts) -> Iterator[str]:

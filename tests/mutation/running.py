@@ -218,9 +218,13 @@ def _letters(start: int) -> JobConfiguration:
     )
 
 
-def told_otherwise(mutant: AnyMutant) -> Seen | None:
-    """A scenario that comes out otherwise."""
-    telling = [each for each in _scenarios_that_hold() if each.tells_of(mutant)]
+def told_otherwise(mutant: AnyMutant, claim: str = "") -> Seen | None:
+    """A scenario that comes out otherwise, of all or the one of a claim."""
+    telling = [
+        each
+        for each in _scenarios_that_hold()
+        if claim in ("", each.claim) and each.tells_of(mutant)
+    ]
     with planted(mutant):
         for scenario in telling:
             try:

@@ -15,7 +15,7 @@ from tests.mutation.checking import OWN, bounds
 from tests.mutation.every import KINDS, every_of, kind_of, named
 from tests.mutation.excused import EXCUSED
 from tests.mutation.homes import HOMES
-from tests.mutation.judging import by_what_is_quick, judge, reason_for, surprises
+from tests.mutation.judging import by_earlier, by_what_is_quick, judge, reason_for, surprises
 from tests.mutation.meter import ClosedMeters, Meter, Meters
 from tests.mutation.mutants import MACHINES, Mutant
 from tests.mutation.order import is_order_free, is_repeatable
@@ -86,6 +86,17 @@ def test_the_checker_finds_what_breaks_a_claim_and_counts_no_states(rows: list[M
     assert found["stop from running when is_over: deleted"] == REFUSED
     # The meter is full after one step more or less, and no claim says after how many.
     assert found["add from running when has_room: add_one twice"] == UNTRIED
+
+
+def test_what_found_a_mutant_before_is_asked_first(rows: list[Mutant]) -> None:
+    found = next(mutant for mutant in rows if mutant.fault == "negated has_room")
+    missed = next(mutant for mutant in rows if mutant.fault == "add_one twice")
+    told = by_what_is_quick(found)
+    others = "checker: Others(): a claim"
+    for earlier, expected in ((told, told), (others, ""), (SURVIVES, UNTRIED)):
+        assert by_earlier(found, Verdicts("meter", earlier={found.name: earlier})) == expected
+    assert by_earlier(missed, Verdicts("meter", earlier={missed.name: told})) == ""
+    assert by_earlier(found, Verdicts("meter")) == ""
 
 
 @pytest.mark.usefixtures("rows")
@@ -179,7 +190,12 @@ def test_verdicts_are_kept_until_what_they_rest_on_changes(
     monkeypatch.setattr(verdicts, "tested", lambda _: "other tests")
     assert Verdicts.kept("resident").of == {first.name: UNTESTED, second.name: "checker: x: y"}
     monkeypatch.setattr(verdicts, "checked", lambda _: "another machine")
-    assert Verdicts.kept("resident").of == {}
+    again = Verdicts.kept("resident")
+    assert (again.of, again.earlier[first.name]) == ({}, SURVIVES)
+    again.of[second.name] = "checker: x: z"
+    again.keep()
+    assert Verdicts.kept("resident").of == {second.name: "checker: x: z"}
+    assert Verdicts.kept("resident").earlier == {first.name: SURVIVES}
 
 
 def test_a_survivor_needs_a_reason_and_a_reason_a_survivor(

@@ -3,7 +3,8 @@
 A verdict counts as long as what it rests on is the same: the machine, the closed systems around it
 and everything of the models that these import; for one of a scenario or a test no closed system,
 but the file in which this stands; for mutants that survive, all tests and the scenarios in which
-the machine may run, too. Comments count for nothing in the models.
+the machine may run, too. Comments count for nothing in the models. A verdict that counts no more is
+kept as a hint: what found the mutant before is asked first.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ UNSEARCHED = "not found by scenarios and tests, nor in the first states"
 SURVIVES = "survives"
 NOT_ASKED = "is heard by none, with a reason"
 """Of a lie about an argument that nothing has to look at."""
-OF_SCENARIO, OF_TEST = "test: scenario ", "test: "
-"""How a verdict begins, before the scenario's name, or the test's."""
+OF_SCENARIO, OF_TEST, OF_CHECKER = "test: scenario ", "test: ", "checker: "
+"""How a verdict begins, before the scenario's name, the test's, or the system's."""
 UNJUDGED = "."
 """In a file, in the place of a verdict that is not there yet."""
+EARLIER = "?"
+"""In a file, in front of a verdict that counts no more."""
 
 
 @dataclass
@@ -48,6 +51,8 @@ class Verdicts:
 
     machine: str
     of: dict[str, str] = field(default_factory=dict)
+    earlier: dict[str, str] = field(default_factory=dict)
+    """Those that count no more, of mutants without another."""
 
     @classmethod
     def kept(cls, machine: str) -> Verdicts:
@@ -60,23 +65,28 @@ class Verdicts:
             if told.names[kind] == digest(names.get(kind, ())):
                 pairs = zip(names[kind], verdicts, strict=True)
                 found.of |= {name: verdict for name, verdict in pairs if verdict}
+                earlier = zip(names[kind], told.earlier[kind], strict=True)
+                found.earlier |= {name: verdict for name, verdict in earlier if verdict}
         for name, verdict in [*found.of.items()]:
-            if told.checked != checked(machine) and (
-                not verdict.startswith(OF_TEST) or told.run != run(machine)
-            ):
-                del found.of[name]
-                continue
-            if verdict == SURVIVES and told.tested != tested(machine):
+            if (
+                told.checked != checked(machine)
+                and (not verdict.startswith(OF_TEST) or told.run != run(machine))
+            ) or told.files.get(verdict) != file_of(verdict):
+                found.earlier[name] = found.of.pop(name)
+            elif verdict == SURVIVES and told.tested != tested(machine):
                 found.of[name] = UNTESTED
-            elif told.files.get(verdict) != file_of(verdict):
-                del found.of[name]
         return found
 
     def keep(self) -> None:
         """Write them into the machine's file, by kind and in the order of the mutants."""
-        finders = sorted(set(self.of.values()))
+        finders = sorted({*self.of.values(), *self.earlier.values()})
         numbers = {finder: str(number) for number, finder in enumerate(finders)}
-        numbers[""] = UNJUDGED
+
+        def number_of(name: str) -> str:
+            if name in self.of:
+                return numbers[self.of[name]]
+            return f"{EARLIER}{numbers[self.earlier[name]]}" if name in self.earlier else UNJUDGED
+
         names = names_of(self.machine)
         told = {
             "checked": checked(self.machine),
@@ -85,10 +95,7 @@ class Verdicts:
             "finders": finders,
             "files": {finder: told for finder in finders if (told := file_of(finder))},
             "names": {kind: digest(some) for kind, some in names.items()},
-            "kinds": {
-                kind: " ".join(numbers[self.of.get(name, "")] for name in some)
-                for kind, some in names.items()
-            },
+            "kinds": {kind: " ".join(map(number_of, some)) for kind, some in names.items()},
             "surviving": {
                 kind: left
                 for kind, some in names.items()
@@ -113,6 +120,8 @@ class Kept:
     """Verdict of a scenario or a test -> a digest of its file."""
     names: dict[str, str]
     kinds: dict[str, list[str]]
+    earlier: dict[str, list[str]]
+    """Verdicts that count no more, by kind; empty where there is none."""
     surviving: dict[str, list[str]]
 
 
@@ -122,19 +131,23 @@ def kept(machine: str) -> Kept | None:
     if not path.exists():
         return None
     told = json.loads(path.read_text(encoding="utf-8"))
-    finders = {str(number): finder for number, finder in enumerate(told["finders"])}
-    finders[UNJUDGED] = ""
-    kinds = {
-        kind: [finders[number] for number in numbers.split()]
-        for kind, numbers in told["kinds"].items()
-    }
+    counting = {str(number): finder for number, finder in enumerate(told["finders"])}
+    hints = {f"{EARLIER}{number}": finder for number, finder in counting.items()}
+
+    def by_kind(finders: dict[str, str]) -> dict[str, list[str]]:
+        return {
+            kind: [finders.get(number, "") for number in numbers.split()]
+            for kind, numbers in told["kinds"].items()
+        }
+
     return Kept(
         told["checked"],
         told.get("run", ""),
         told["tested"],
         told.get("files", {}),
         told["names"],
-        kinds,
+        by_kind(counting),
+        by_kind(hints),
         told["surviving"],
     )
 

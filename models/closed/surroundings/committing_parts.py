@@ -274,6 +274,7 @@ class Parts(Environment):
 
     def note(self, checkpoint: int, outcome: int) -> None:
         tries = self.failed[checkpoint - 1] + 1
+        assert outcome > 0, "what is noted of a commit is what the task has said"
         assert (outcome >= COMMITTED) == self.has_seen[checkpoint - 1], (
             "what is noted of a commit is what the task has said"
         )
