@@ -163,6 +163,8 @@ REFUSED_ANYWAY = "it is refused either way, and the closed system does not look 
 UNSEEN_BY_THE_CHECKER: dict[str, str] = {
     "committable_collector: receive from collecting when is_new and makes_whole and is_last: "
     "regardless of is_new": f"{MADE_WHOLE}; a scenario of the collector alone shows it",
+    "subtask_committer: retry_later from committing when is_asked and not may_retry: without "
+    "note_rest": "the job goes down, and stores nothing more; a scenario shows what is noted",
     "subtask_committer: running from away when is_done: without settle": (
         "an attempt that begins once the last checkpoint is stored has that one to commit, or will "
         "have; a scenario of the committer alone shows it"

@@ -24,6 +24,7 @@ from tests.playing.job_committing_users import (
     InTask,
     StepsProgram,
     StepsRecord,
+    marks_of,
     sink_of,
 )
 from tests.playing.job_paused import inside
@@ -42,7 +43,7 @@ class SteppedJob(ScriptedJob):
     """The commit that arrives in a task is not possible now."""
 
     def __init__(self, *arguments: Any) -> None:
-        self.in_target = set[int]()
+        self.in_target = set[str]()
         """The rows that have taken effect in the target of the tasks."""
         self.in_task: dict[int, InTask] = {}
         """The operator behind the committer in each task."""
@@ -55,8 +56,12 @@ class SteppedJob(ScriptedJob):
         topology = CommitTopology.of(sink_of(self))
         return replace(super()._configuration(start), topology=topology)
 
+    record: StepsRecord
+
     def _record(self) -> Record:
-        return StepsRecord(self.coordinators, self.subtasks, self._read_store)
+        record = StepsRecord(self.coordinators, self.subtasks, self._read_store)
+        record.marks = marks_of(self.constants)
+        return record
 
     def _program(self, subtask: int) -> StepsProgram:
         return StepsProgram(self, subtask)

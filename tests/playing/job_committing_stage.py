@@ -291,7 +291,7 @@ def _is_kept(share: Any, subtask: int) -> bool:
 
 def _in_tasks(model: CommittingInSteps, job: SteppedJob) -> Iterator[Fact]:
     for s, part in enumerate(model.parts):
-        rows = {n: stored.committables.get(s, []) for n, stored in job.record.stored.items()}
+        rows = {n: job.record.expected(n, TASKS).get(s, []) for n in job.record.stored}
         done = [n for n, held in sorted(rows.items()) if held and job.in_target.issuperset(held)]
         yield f"effects of subtask {s}", _numbers(part.has_effect), done
         if model.task_committers and job.restored(s):

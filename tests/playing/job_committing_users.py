@@ -1,6 +1,6 @@
 """The users' part of a job whose commits take several steps, as it is played: each subtask hands
-over two rows more with each checkpoint; committers and operators pass rows on as they are, and do
-as the schedule says.
+over two rows more with each checkpoint, operators put their mark on each row that they pass on, and
+all do as the schedule says.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from epochgate.runtime.api.sink import Sink, SinkStart, SinkWriter
 from epochgate.runtime.api.sink_operator import SinkOperator
 from epochgate.runtime.api.task_committer import CommitRequest, TaskCommitter
 from epochgate.runtime.store import CompletedCheckpoint
-from epochgate.runtime.store.places import TASKS, places_of
+from epochgate.runtime.store.places import BEFORE, BEHIND, GLOBAL, TASKS, places_of
 from epochgate.runtime.testing.fuzzing.actors import Poison
 from epochgate.runtime.testing.fuzzing.record import Record
 from epochgate.runtime.testing.playing.actors import PlayedProgram
@@ -26,37 +26,64 @@ if TYPE_CHECKING:
     from tests.playing.job_committing import SteppedJob
 
 SINK = "sink"
+PASSED = "passed"
+"""Behind the step in the tasks, while other subtasks have not passed on their parts."""
 
 
 class StepsRecord(Record):
-    """Also of what has not come to the global committer: nothing is lost or doubled on the way."""
+    """Also of what has not come to the global committer: nothing is lost or doubled on the way, and
+    each row has the marks of the operators that it has passed.
+    """
+
+    marks: dict[str, str]
+    """Place -> the marks of a row there."""
+
+    def expected(self, checkpoint: int, at: str) -> Committables:
+        """The rows of a stored checkpoint as they are at a place."""
+        handed = self.stored[checkpoint].committables if checkpoint in self.stored else {}
+        return {s: [row + self.marks[at] for row in rows] for s, rows in handed.items()}
 
     def _note_ledger(self, checkpoint: CompletedCheckpoint) -> None:
+        places = places_of(checkpoint)
         carried = {n: dict(flat) for n, flat in checkpoint.uncommitted.items()}
-        for earlier, place in places_of(checkpoint).items():
+        due = {number: self.expected(number, place.at) for number, place in places.items()}
+        for number, stored in self.stored.items():
+            if number not in self.table and stored.committables:
+                due.setdefault(number, {})
+        for earlier, place in places.items():
             if place.at == TASKS:
+                passed = {one.subtask: one.passed for one in place.shares if one.passed is not None}
                 rests = carried[earlier]
                 carried[earlier] = {
-                    share.subtask: sorted(
-                        (*rests.get(share.subtask, ()), *share.done, *(share.passed or ()))
-                    )
-                    for share in place.shares
+                    one.subtask: passed.get(one.subtask)
+                    or sorted((*rests.get(one.subtask, ()), *one.done))
+                    for one in place.shares
                 }
-        due = {
-            number: dict(stored.committables)
-            for number, stored in self.stored.items()
-            if number in carried or (number not in self.table and stored.committables)
-        }
+                rows = self.expected(earlier, PASSED)
+                due[earlier] |= {subtask: rows[subtask] for subtask in passed}
         if carried != due:
             account = f"checkpoint {checkpoint.checkpoint_id} carries {carried}"
             self.note("ledger", f"{account}, and not committed are {due}")
 
+    def expect(self, checkpoint: int, at: str, rows: Committables) -> None:
+        """An operator or committer gets these rows of a checkpoint, perhaps of a few subtasks."""
+        due = self.expected(checkpoint, at)
+        if rows != {subtask: due.get(subtask) for subtask in rows} or not rows:
+            self.note("output", f"of {checkpoint} come {rows} to {at}, and due are {due}")
+
     def note_commit(self, checkpoint: int, committables: Committables) -> None:
         super().note_commit(checkpoint, committables)
-        stored = self.stored.get(checkpoint)
-        if stored is not None and stored.committables != committables:
+        if committables != (due := self.expected(checkpoint, GLOBAL)):
             account = f"{committables} of checkpoint {checkpoint} is committed globally"
-            self.note("output", f"{account}, and handed over was {stored.committables}")
+            self.note("output", f"{account}, and due is {due}")
+
+
+def marks_of(constants: Mapping[str, int]) -> dict[str, str]:
+    """The marks of rows at each place."""
+    tasks = BEFORE[0] * constants["operators_before"]
+    behind = tasks + TASKS[0] * constants["task_committers"]
+    whole = behind + BEHIND[0].upper() * constants["operators_behind"]
+    return {BEFORE: "", TASKS: tasks, PASSED: behind, BEHIND: behind, GLOBAL: whole}
 
 
 class RowWriter(SinkWriter):
@@ -70,7 +97,7 @@ class RowWriter(SinkWriter):
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
         self._job.rows += 2
-        return [self._job.rows - 1, self._job.rows]
+        return [f"{self._job.rows - 1:03}", f"{self._job.rows:03}"]
 
 
 class RowCommitter(TaskCommitter):
@@ -88,7 +115,7 @@ class RowCommitter(TaskCommitter):
 
 
 class PassingOn(CommittableOperator):
-    """Passes each checkpoint on as it is, and has in its state which these are."""
+    """Passes each checkpoint on with its mark, and has in its state which these are."""
 
     def __init__(self, job: SteppedJob, side: str) -> None:
         self._job, self._side, self.got = job, side, set[int]()
@@ -105,7 +132,12 @@ class PassingOn(CommittableOperator):
         if checkpoint in self.got:
             self._job.record.note("once", f"checkpoint {checkpoint} comes twice to {self._side}")
         self.got.add(checkpoint)
-        return batch.committables
+        self._job.record.expect(checkpoint, self._side, batch.committables)
+        return {s: [row + self._mark for row in rows] for s, rows in batch.committables.items()}
+
+    @property
+    def _mark(self) -> str:
+        return self._side[0].upper() if self._side == BEHIND else self._side[0]
 
     def snapshot(self) -> bytes:
         return bytes(msgpack.packb(sorted(self.got)))
@@ -119,7 +151,7 @@ class InTask(PassingOn):
     """The one behind the committer of a task."""
 
     def __init__(self, job: SteppedJob, subtask: int) -> None:
-        super().__init__(job, "the tasks")
+        super().__init__(job, TASKS)
         self._subtask = subtask
 
     def open(self, state: bytes | None) -> None:
@@ -145,12 +177,12 @@ class StepsSink(Sink):
         raise AssertionError("the job makes its committer itself")
 
     def pre_commit_topology(self) -> Sequence[CommittableOperator]:
-        return [OnDriver(self._job, "before")] * self._job.constants["operators_before"]
+        return [OnDriver(self._job, BEFORE)] * self._job.constants["operators_before"]
 
     def post_commit_topology(self) -> Sequence[CommittableOperator]:
         return [
             *[InTask(self._job, self._subtask)] * self._job.constants["task_committers"],
-            *[OnDriver(self._job, "behind")] * self._job.constants["operators_behind"],
+            *[OnDriver(self._job, BEHIND)] * self._job.constants["operators_behind"],
         ]
 
 

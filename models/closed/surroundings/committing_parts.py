@@ -261,6 +261,7 @@ class Parts(Environment):
 
     def pause(self, checkpoint: int, tries: int) -> None:
         assert tries == self.failed[checkpoint - 1], "a pause is as long as the tries say"
+        assert self.pausing == 0, "a subtask waits for the end of one pause at a time"
         self.pausing = checkpoint
         self.pausing_tries = tries
 

@@ -40,7 +40,8 @@ from tests.spark.tables.postgres_server import Server
 
 MASTER = "local-cluster[2,2,1024]"
 FILE_ROWS, FILE_EVERY_S, ROWS_PER_S = 500, 0.5, 2000
-"""Files come at half the pace at which they can be read, so that a job catches up."""
+"""Files come at half the pace at which a job may read, and faster than one that is struck does:
+there is work at each strike."""
 EARLY_S = 12.0
 """How long a driver lives at most that strikes nothing; it is up after the half of it."""
 REST_S = 2.0
@@ -211,10 +212,11 @@ def test_each_row_is_there_once_whichever_processes_are_killed(
     assert struck.grown >= counts["driver"] // 4, "most drivers were killed before they did much"
     assert target.read() == struck.expected, struck.said()
     with capsys.disabled():
-        told = ", ".join(f"{count} of {kind}" for kind, count in sorted(counts.items()))
+        told = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
         sys.stdout.write(
             f"\n{target.kind}, committed in the {commit_in}: {kills} kills ({told}; "
-            f"{struck.grown} drivers after a commit): {len(struck.expected):,} rows, each once, "
+            f"{struck.grown} drivers after a commit): {len(struck.expected):,} rows, "
+            f"{struck.seen:,} of them there at the last kill, each once, "
             f"in {time.monotonic() - began_s:.0f} s\n"
         )
 
@@ -233,7 +235,7 @@ class Struck:
         self.target, self.commit_in, self.place = target, commit_in, place
         self.left, self.chance = left, chance
         self.done: Counter[Blow] = Counter()
-        self.grown = self._seen = 0
+        self.grown = self.seen = 0
         self.expected: list[Row] = []
         self._log, self._record = place / "log.txt", place / "strikes.jsonl"
         self._next_file_s = time.monotonic()
@@ -310,9 +312,9 @@ class Struck:
         found = self.target.read()
         assert len(found) == len(set(found)), self.said()
         assert set(found) <= set(self.expected), self.said()
-        assert len(found) >= self._seen, self.said()
-        self.grown += len(found) > self._seen
-        self._seen = len(found)
+        assert len(found) >= self.seen, self.said()
+        self.grown += len(found) > self.seen
+        self.seen = len(found)
 
     def _wait(
         self,
