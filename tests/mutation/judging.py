@@ -108,7 +108,7 @@ def by_earlier(mutant: AnyMutant, verdicts: Verdicts) -> str:
     if mutant.refusal:
         return REFUSED
     if earlier == SURVIVES and mutant.affected:
-        return by_scenario(mutant) or UNTRIED
+        return UNTRIED
     if earlier.startswith(OF_SCENARIO) and told_otherwise(
         mutant, earlier.removeprefix(OF_SCENARIO)
     ):
