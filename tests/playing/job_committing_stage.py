@@ -18,6 +18,7 @@ from epochgate.models.subtask_committer import COMMITTING, PAUSING
 from epochgate.runtime.api.committer import RetryLater
 from epochgate.runtime.api.committing import StepOutcome
 from epochgate.runtime.shell.stages import Processed
+from epochgate.runtime.shell.task_commits import Shares
 from epochgate.runtime.store.places import BEFORE, BEHIND, GLOBAL, TASKS, places_of, states_of
 from epochgate.runtime.testing.fuzzing.actors import Poison
 from epochgate.runtime.testing.playing import (
@@ -31,6 +32,7 @@ from epochgate.runtime.testing.playing.actions import die_silently, hear_zombie
 from epochgate.runtime.testing.playing.outside import ends_badly, ends_well, never_ends
 from epochgate.runtime.testing.playing.scripted import ScriptedJob
 from tests.playing.job_committing import COMMIT, SteppedJob
+from tests.playing.job_committing_halves import PartsInHalves
 from tests.playing.job_committing_users import got_in
 from tests.playing.job_heard import HeardStage
 
@@ -283,10 +285,22 @@ def _stored(model: CommittingInSteps, job: SteppedJob) -> Iterator[Fact]:
         tries = {n: p.tries[s] for n, p in places.items() if p.tries.get(s)}
         told = {n: part.stored_tries[n - 1] for n in _numbers(part.stored_tries)}
         yield f"stored tries of subtask {s}", told, tries
+        if isinstance(part, PartsInHalves):
+            begun = {n for n, p in kept.items() if any(_is_begun(one, s) for one in p.shares)}
+            yield f"half stored parts of subtask {s}", _numbers(part.stored_begun), sorted(begun)
 
 
 def _is_kept(share: Any, subtask: int) -> bool:
     return bool(share.subtask == subtask and share.passed is None)
+
+
+def _is_begun(share: Any, subtask: int) -> bool:
+    return _is_kept(share, subtask) and bool(share.done)
+
+
+def _begun(by_checkpoint: dict[int, Shares], subtask: int) -> list[int]:
+    found = {n: shares.get(subtask) for n, shares in by_checkpoint.items()}
+    return sorted(n for n, share in found.items() if share and _is_begun(share, subtask))
 
 
 def _in_tasks(model: CommittingInSteps, job: SteppedJob) -> Iterator[Fact]:
@@ -329,6 +343,13 @@ def _on_driver(model: CommittingInSteps, job: SteppedJob) -> Iterator[Fact]:
     commit = (sink.asked, sink.tries, _numbers(sink.is_covered)) if sink.asked else (0, 0, [])
     yield "asked globally", commit, job.asked(COMMIT)
     yield from _pause(job, COMMIT, sink.tries)
+    for s, part in enumerate(model.parts):
+        if isinstance(part, PartsInHalves):
+            present = {n: found.current for n, found in job.tasks._in_tasks.items()}
+            durable = {n: found.durable for n, found in job.tasks._in_tasks.items()}
+            yield f"halves committed by subtask {s}", _numbers(part.is_begun), _begun(present, s)
+            what = f"halves from which subtask {s} is restored"
+            yield what, _numbers(part.durable_begun), _begun(durable, s)
     there = {n for one in model.subtask_committer for n in (*one.waiting, *one.passed, *one.sealed)}
     there.update(model.committable_collector.expected)
     yield "kept without need", [], sorted(job.tasks._in_tasks.keys() - there)

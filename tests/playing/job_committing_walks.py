@@ -7,21 +7,22 @@ that checkpoints pile up at one step or another, and is calm until several are s
 from __future__ import annotations
 
 from epochgate.fsm.closed import ClosedSystem, Step
-from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
+from epochgate.models.closed.committing import CommittingInSteps
 from epochgate.runtime.testing.playing import ProductionStage
 from tests.checker.side_by_side import again
 from tests.playing.gates import Lie, the_truth
+from tests.playing.job_committing_halves import AgainInHalves, InHalves
 from tests.playing.job_committing_stage import ALONE, InterleavedSteps, SteppedStage
 from tests.playing.swarm import EAGERNESS, Swarm, kind, walk
 
 STEPS_MAX, INTERLEAVED_MAX = 100, 200
 SYSTEMS: tuple[ClosedSystem, ...] = (
-    CommittingInSteps(F=2, wanted=2),
-    CommittingAgain(F=1, wanted=3),
-    CommittingAgain(F=2, wanted=2, tolerable_failures=0),
-    CommittingInSteps(F=3),
-    CommittingInSteps(F=2, wanted=2, task_committers=0),
-    CommittingInSteps(F=2, wanted=2, operators_before=0, operators_behind=0),
+    InHalves(F=2, wanted=2),
+    AgainInHalves(F=1, wanted=3),
+    AgainInHalves(F=2, wanted=2, tolerable_failures=0),
+    InHalves(F=3),
+    InHalves(F=2, wanted=2, task_committers=0),
+    InHalves(F=2, wanted=2, operators_before=0, operators_behind=0),
 )
 ENDS = ("process.end_input", "person.stop")
 OF_COMMITS = ("before_it", "behind_it", "sink", "parts")

@@ -9,7 +9,11 @@ import pytest
 
 from epochgate.models.closed.committing import CommittingInSteps
 from epochgate.models.committing_job import CommittingJob
-from tests.playing.gates import Lie
+from epochgate.runtime.shell.commits import Commits
+from epochgate.runtime.shell.committing import SteppedCommits
+from epochgate.runtime.shell.stages import Stage
+from epochgate.runtime.shell.task_commits import TaskCommits
+from tests.playing.gates import Lie, the_truth
 from tests.playing.job_committing_stage import ALONE, SteppedStage
 from tests.playing.job_committing_walks import STEPS, SYSTEMS, interleaved, walked
 from tests.playing.job_lies import arguments_of, lying
@@ -93,3 +97,22 @@ def test_a_commit_of_nothing_is_not_put_off() -> None:
     stage.take("process[0].tell")
     stage.take("process[0].hear")
     assert [*stage.job.steps.subtask_committer[0].passed] == [1]
+
+
+IDLE = [
+    *((TaskCommits, name) for name in ("renew", "pause", "keep", "note", "release")),
+    *((TaskCommits, name) for name in ("completed", "aborted", "collect", "keep_passed", "whole")),
+    *((Stage, name) for name in ("process", "take", "keep", "_keep_states")),
+    (SteppedCommits, "_adopt"),
+    *((Commits, name) for name in ("carry", "hold", "release")),
+]
+"""What the shells do at an effect, or once a checkpoint is over."""
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize(("shell", "name"), IDLE)
+def test_a_shell_that_leaves_something_undone_is_found(
+    monkeypatch: pytest.MonkeyPatch, shell: type, name: str
+) -> None:
+    monkeypatch.setattr(shell, name, lambda *_: None)
+    assert any(_finds(seed, the_truth) for seed in range(20)), "no walk finds it"
