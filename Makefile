@@ -33,7 +33,7 @@ help: ## say what each target does
 run: $(STAMP) ## ingest a real data set exactly once while its workers are killed
 	@$(RUN) -m epochgate demo
 
-test: $(STAMP) $(CLASSES) postgres ## run the tests (six minutes on two cores)
+test: $(STAMP) $(CLASSES) postgres ## run the tests (eight minutes on two cores)
 	@$(IN_MEMORY) $(RUN) -m pytest --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 check: lint extended mutants kills programs ## all of the following

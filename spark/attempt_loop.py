@@ -13,8 +13,8 @@ import logging
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NoReturn, Protocol
+from collections.abc import Callable
+from typing import Final, NoReturn, Protocol
 
 from epochgate.errors import EpochgateError
 from epochgate.fsm import Journal, System
@@ -29,6 +29,7 @@ from epochgate.runtime.api.transport import Message
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.worker import Worker
 from epochgate.spark.operator_watch import OPERATOR_WARN_S, OperatorWatch
+from epochgate.spark.task_settings import TaskSettings
 from epochgate.spark.wire import ChannelClosed, MessageNotPlain, MessageTooLarge, TaskChannel
 
 METRICS_INTERVAL_S: Final = 1.0
@@ -71,7 +72,7 @@ class Attempt:
     def __init__(
         self,
         channel: TaskChannel,
-        settings: Mapping[str, Any],
+        settings: TaskSettings,
         subtask: int,
         identity: int,
         listener: Listener,
@@ -116,7 +117,7 @@ class Attempt:
             watch.leave()
 
     def _journal(self) -> Callable[[System], Journal] | None:
-        if self._settings.get("tracing") is None:
+        if self._settings["tracing"] is None:
             return None
         from epochgate.runtime.tracing.file_journal import Tracing
 

@@ -6,21 +6,24 @@ which cloudpickle sends by value, and names nothing of this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epochgate.spark.task_settings import ShippedSettings
 
 Work = Callable[[int, Iterator[Any]], Iterator[Any]]
 """What Spark runs for each partition, given its number and its rows."""
 
 
-def task_function(settings: dict[str, Any]) -> Work:
+def task_function(settings: ShippedSettings) -> Work:
     """Return the resident task; `settings` are those of `task_main.run_task`, and where the package
     is. The task raises what `run_task` raises, and ImportError naming what the executor lacks.
     """
     return with_package(settings, "epochgate.spark.task_main:run_partition")
 
 
-def with_package(settings: dict[str, Any], entry: str) -> Work:
+def with_package(settings: Mapping[str, Any], entry: str) -> Work:
     """Return what makes the package importable and then runs `entry`, a "module:function" of it
     that takes the settings, the partition's number and its rows.
 

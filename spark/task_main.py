@@ -19,7 +19,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from epochgate.fsm import Handles, drive
@@ -28,6 +28,7 @@ from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.spark.attempt_loop import Attempt, AttemptOver, Released
 from epochgate.spark.identities import ATTEMPTS_PER_PROCESS_MAX, identity_of
 from epochgate.spark.left_behind import Inventory, left_since
+from epochgate.spark.task_settings import TaskSettings
 from epochgate.spark.wire import (
     CannotConnect,
     ChannelClosed,
@@ -44,7 +45,7 @@ LEAVE_WAIT_S: Final = 5.0
 
 
 def run_task(
-    settings: Mapping[str, Any],
+    settings: TaskSettings,
     *,
     subtask: int,
     task_attempt_id: int,
@@ -52,17 +53,12 @@ def run_task(
 ) -> None:
     """Connect, do as the driver says, and return once it says that the job is over.
 
-    `settings`: "host", "port", "key", "certificate" (of a private wire, or None), "run_id",
-    "parallelism", "coordinators" (operator ids), "commits_in_tasks", "program" (a pickled callable
-    from the subtask to its `Program`; it came with Spark's own task, never over our socket),
-    "heartbeat_interval_s", "silence_timeout_s", "detection" (the fields of a `Detection`),
-    "message_bytes_max", and perhaps "tracing" (the fields of a `Tracing`, where the trace is
-    written). Raises AttemptOver, and what `TaskChannel.connect` raises.
+    Raises AttemptOver, and what `TaskChannel.connect` raises.
     """
     ResidentProcess(settings, subtask, task_attempt_id, attempts_max).run()
 
 
-def run_partition(settings: Mapping[str, Any], subtask: int, rows: Iterator[Any]) -> Iterator[Any]:
+def run_partition(settings: TaskSettings, subtask: int, rows: Iterator[Any]) -> Iterator[Any]:
     """Run the resident task of a partition of Spark's; raises what `run_task` raises."""
     from pyspark import TaskContext
 
@@ -76,7 +72,7 @@ class ResidentProcess:
     """The shell around the attempts of a process: handler of the port `process`."""
 
     def __init__(
-        self, settings: Mapping[str, Any], subtask: int, task_attempt_id: int, attempts_max: int
+        self, settings: TaskSettings, subtask: int, task_attempt_id: int, attempts_max: int
     ) -> None:
         self._settings, self._subtask, self._task = settings, subtask, task_attempt_id
         system = Handles(Residents, attempts=attempts_max)

@@ -37,6 +37,7 @@ from epochgate.spark.receive_window import ReceiveWindow
 from epochgate.spark.resident_job import GROUP_PREFIX, ResidentJob
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 from epochgate.spark.slots import task_slots, why_none_came
+from epochgate.spark.task_settings import ShippedSettings, TaskSettings
 from epochgate.spark.wire import (
     DETECTION,
     MESSAGE_BYTES_MAX,
@@ -125,7 +126,9 @@ class SparkTransport(Transport):
             heartbeat_timeout_s=heartbeat_timeout_s,
             detection=detection,
         )
-        self._settings: dict[str, Any] = {
+        self._settings: TaskSettings = {
+            "host": "",
+            "port": 0,
             "key": key,
             "certificate": None if credentials is None else credentials.certificate,
             "run_id": run_id,
@@ -138,8 +141,6 @@ class SparkTransport(Transport):
             "detection": asdict(detection),
             "message_bytes_max": message_bytes_max,
             "tracing": None if tracing is None else asdict(tracing),
-            "carried": CARRIED,
-            "carried_folder": CARRIED_FOLDER,
         }
         self._stopped, self._broken = threading.Event(), threading.Event()
         # Written on the wire's thread, looked into by the others.
@@ -163,10 +164,15 @@ class SparkTransport(Transport):
         self._server.start()
         self._settings["host"] = self._advertised_host
         self._settings["port"] = self._server.address[1]
-        self._settings["archive"] = ship(self._context)
+        shipped: ShippedSettings = {
+            **self._settings,
+            "archive": ship(self._context),
+            "carried": CARRIED,
+            "carried_folder": CARRIED_FOLDER,
+        }
         self._job = ResidentJob(
             self._context,
-            task_function(self._settings),
+            task_function(shipped),
             parallelism=self._parallelism,
             group=f"{GROUP_PREFIX}{self._run_id}",
             description=f"epochgate {self._job_id}".strip()

@@ -22,6 +22,7 @@ from epochgate.runtime import Program, TaskInbox, Transport
 from epochgate.runtime.api.transport import Message
 from epochgate.runtime.tracing.file_journal import Tracing
 from epochgate.spark.task_main import run_task
+from epochgate.spark.task_settings import TaskSettings
 from epochgate.spark.wire import DETECTION, MESSAGE_BYTES_MAX, Connection, TaskServer, new_key
 from epochgate.spark.wire.certificate import new_credentials
 
@@ -46,13 +47,15 @@ class LoopbackTransport(Transport):
     ) -> None:
         key, credentials = new_key(), new_credentials() if is_private else None
         self._server = TaskServer(key=key, credentials=credentials, host=HOST, listener=self)
-        self._settings: dict[str, Any] = {
+        self._settings: TaskSettings = {
             "host": HOST,
+            "port": 0,
             "key": key,
             "certificate": None if credentials is None else credentials.certificate,
             "run_id": run_id,
             "parallelism": parallelism,
             "coordinators": coordinators,
+            "commits_in_tasks": False,
             "program": pickle.dumps(program),
             "heartbeat_interval_s": 1.0,
             "silence_timeout_s": 30.0,

@@ -105,7 +105,7 @@ def seaweedfs(folder: Path, on: Sequence[int] = ()) -> Iterator[dict[str, str]]:
     (folder / "data").mkdir(exist_ok=True)
     command += ["-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"]
     command += [f"-master.port={master}", f"-master.port.grpc={grpc[0]}"]
-    command += ["-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=20"]
+    command += ["-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=100"]
     command += [f"-volume.port={volume}", f"-volume.port.grpc={grpc[1]}"]
     command += [f"-filer.port={filer}", f"-filer.port.grpc={grpc[2]}"]
     command += [f"-s3.port={s3}", f"-s3.port.grpc={grpc[3]}", "-s3.config=s3.json"]

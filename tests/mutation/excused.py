@@ -9,6 +9,14 @@ from __future__ import annotations
 from tests.mutation.excused_checkpoints import OF_CHECKPOINTS
 from tests.mutation.excused_commits import OF_COMMITS
 
+ANSWERED = (
+    "committed from committing when is_asked and",
+    "already_committed from committing when is_asked and",
+    "left_out from committing when is_asked and is_newest and",
+)
+"""The answers to a commit after which none is under way, or the next."""
+LEFT_OUT = ("not is_newest", "is_newest and not has_more", "is_newest and has_more")
+
 SAME_VALUE = "a value that is put into force twice is the same as once"
 SHADOWED = "a row without a guard stands before it"
 GOES_DOWN_BY = ("give_up", "cancel")
@@ -162,6 +170,10 @@ OF_REASON: dict[str, tuple[str, ...]] = {
             for answer in ("committed", "already_committed")
             for more in ("not has_more", "has_more")
         ),
+        *(
+            f"committer: left_out from committing when is_asked and {which}: leave_out twice"
+            for which in LEFT_OUT
+        ),
     ),
     SECOND_LOOK: (
         "lifecycle: attempt_running from any state when is_last_running: resume_request twice",
@@ -180,10 +192,7 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "post_commit: done from working when is_asked and is_last: reconsider twice",
         "post_commit: failed from working when is_asked and not may_retry: reconsider twice",
         "post_commit: expire from working when is_asked: reconsider twice",
-        *(
-            f"committer: {answer} from committing when is_asked and not has_more: reconsider twice"
-            for answer in ("committed", "already_committed")
-        ),
+        *(f"committer: {answer} not has_more: reconsider twice" for answer in ANSWERED),
     ),
     IS_OVER: (
         "gateway: lose from any state when is_bound: fail_waiting twice",
@@ -365,8 +374,7 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "post_commit: owe from idle when not has_work: also from put_off",
     ),
     "where no commit is under way, nothing waits once one was asked for": tuple(
-        f"committer: {answer} from committing when is_asked and has_more: also from idle"
-        for answer in ("committed", "already_committed")
+        f"committer: {answer} has_more: also from idle" for answer in ANSWERED
     ),
     NO_SEND: (
         "snapshot: cancel from confirming when is_current: also from asked",

@@ -23,6 +23,9 @@ WAITS_ANYWAY = (
 NONE_DUE = "no part of a checkpoint is due in this state, so that none is the last"
 
 OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
+    "the checkpoint that is completed has been noted as the newest one in the same step": (
+        "checkpoint.complete: `self.number` -> `self.completed`",
+    ),
     HOLDS_NOTHING: (
         "gateway: reopen from closed when is_marked: also from marked",
         "gateway: renew from any state but open: also from open",

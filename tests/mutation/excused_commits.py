@@ -30,7 +30,17 @@ def swapped(method: str, statements: tuple[str, ...], places: int) -> tuple[str,
     return tuple(f"CommittingJob.checkpoint.{method}: {told(place)}" for place in range(places))
 
 
+COMMIT = "self.operators.commit"
 OF_COMMITS: dict[str, tuple[str, ...]] = {
+    "in the closed system the surroundings of a task commit, not its machine; a scenario has each "
+    "argument of the order to commit, and the play on the production shell compares them": (
+        f"task.call_commit: `{COMMIT}(checkpoint, tries, part)` -> "
+        f"`{COMMIT}(checkpoint - 1 if checkpoint > 0 else 1, tries, part)`",
+        f"task.call_commit: `{COMMIT}(checkpoint, tries, part)` -> "
+        f"`{COMMIT}(checkpoint, tries - 1 if tries > 0 else 1, part)`",
+        f"task.call_commit: `{COMMIT}(checkpoint, tries, part)` -> "
+        f"`{COMMIT}(checkpoint, tries, 0)`",
+    ),
     "the first time leaves nothing to do for the second": (
         "subtask_committer: running from away when is_done: settle twice",
         "subtask_committer: stopped from any state but away, given_up: go_back twice",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 from unittest import mock
 
 from epochgate.fsm.machine import Machine
@@ -18,6 +18,7 @@ from epochgate.models.closed.surroundings.residing import AWAY, GONE, HERE, REPL
 from epochgate.spark import task_main
 from epochgate.spark.attempt_loop import AttemptOver
 from epochgate.spark.identities import identity_of, task_attempt_of
+from epochgate.spark.task_settings import TaskSettings
 from epochgate.spark.wire import ChannelClosed
 from tests.playing.gates import WELL, Lie, Process, gated, the_truth
 from tests.playing.stage import Act
@@ -35,18 +36,21 @@ MESSAGES: Final[Mapping[str, list[Any]]] = {
     "finish": ["finish"],
 }
 LEFT: Final = "thread 'left'"
-SETTINGS: Final[dict[str, Any]] = {
+SETTINGS: Final[TaskSettings] = {
+    "host": "",
+    "port": 0,
+    "key": b"",
+    "certificate": None,
+    "run_id": "",
     "parallelism": 1,
     "coordinators": ["echo"],
     "commits_in_tasks": False,
     "program": pickle.dumps(EchoProgram),
+    "heartbeat_interval_s": 1.0,
+    "silence_timeout_s": 1.0,
     "detection": {},
-    **dict.fromkeys(
-        (
-            *("port", "key", "certificate", "run_id"),
-            *("heartbeat_interval_s", "silence_timeout_s", "message_bytes_max"),
-        )
-    ),
+    "message_bytes_max": 1,
+    "tracing": None,
 }
 
 
@@ -105,7 +109,7 @@ class Task(Process):
         self.is_looking = message == CLEAR
 
     def _runs(self) -> None:
-        settings, number = SETTINGS | {"host": self}, self.number
+        settings, number = cast(TaskSettings, SETTINGS | {"host": self}), self.number
         process = task_main.ResidentProcess(settings, 0, number, self._world.system.attempts)
         process.run()
 

@@ -16,6 +16,7 @@ import pytest
 
 from epochgate.spark import transport
 from epochgate.spark.bootstrap import Work, task_function
+from epochgate.spark.task_settings import ShippedSettings
 from tests.spark.running import NumberJob, number_job, send_signal, wait_for
 from tests.spark.standalone import Cluster, session_on, standalone_cluster
 
@@ -44,9 +45,11 @@ def switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def behind(settings: dict[str, Any], switch: str) -> Work:
+def behind(settings: ShippedSettings, switch: str) -> Work:
     """The resident task on a host that may be cut off; a nested function, which goes by value."""
-    reaching, cut = task_function(settings), task_function({**settings, "port": DISCARD_PORT})
+    astray = settings.copy()
+    astray["port"] = DISCARD_PORT
+    reaching, cut = task_function(settings), task_function(astray)
 
     def run(partition: int, rows: Iterator[Any]) -> Iterator[Any]:
         import os

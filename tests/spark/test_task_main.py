@@ -17,6 +17,7 @@ from epochgate.spark import attempt_loop
 from epochgate.spark.attempt_loop import AttemptOver
 from epochgate.spark.identities import identity_of
 from epochgate.spark.task_main import run_task
+from epochgate.spark.task_settings import TaskSettings
 from epochgate.spark.wire import MESSAGE_BYTES_MAX, Connection, TaskServer, new_key
 from tests.runtime.transport_contract import EchoOperator, EchoProgram
 
@@ -80,7 +81,7 @@ def run(
     """Run a task whose attempts are told these; the driver, and why the process left."""
     driver, key = Driver(list(parts)), new_key()
     with TaskServer(key=key, host="127.0.0.1", listener=driver) as server:
-        settings = {
+        settings: TaskSettings = {
             "host": "127.0.0.1",
             "port": server.address[1],
             "key": key,
@@ -94,6 +95,7 @@ def run(
             "silence_timeout_s": 30.0,
             "detection": {},
             "message_bytes_max": MESSAGE_BYTES_MAX,
+            "tracing": None,
         }
         try:
             run_task(settings, subtask=0, task_attempt_id=TASK, attempts_max=ATTEMPTS_MAX)
