@@ -14,8 +14,7 @@ from epochgate.fsm.closed import ClosedSystem
 class Catalogue(Mapping[str, type[ClosedSystem]]):
     """Closed systems that are imported when they are first looked up.
 
-    `listed`: name -> the class, as module:Class, and the first line of its
-    docstring.
+    `listed`: name -> the class, as module:Class, and the first line of its docstring.
     """
 
     def __init__(self, listed: Mapping[str, tuple[str, str]]) -> None:
