@@ -15,6 +15,7 @@ from epochgate.fsm.checker.engines import choice
 from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.reduction.tables import add_reduction
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
 from epochgate.fsm.checker.symmetry import symmetric_set, verify
@@ -38,6 +39,7 @@ class Options:
     engine: str
     workers: int
     symmetry: bool | str
+    partial_order: bool
     order: str
     max_states: int | None
     max_memory: int
@@ -54,6 +56,7 @@ def check(
     engine: str | None = None,
     workers: int = 1,
     symmetry: bool | str = False,
+    partial_order: bool = False,
     order: str = "breadth",
     max_states: int | None = None,
     max_memory: int | None = None,
@@ -82,6 +85,7 @@ def check(
         engine=choice.chosen(engine),
         workers=workers,
         symmetry=symmetry,
+        partial_order=partial_order,
         order=order,
         max_states=max_states,
         max_memory=usable_bytes() if max_memory is None else max_memory,
@@ -137,6 +141,8 @@ class _Check:
         self.layout = lowering.layout
         if self.symmetric is not None:
             verify(self.program, self.symmetric)
+        if options.partial_order:
+            add_reduction(self.program, self.layout, properties)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
         self.search: Search = choice.search(
             options.engine,

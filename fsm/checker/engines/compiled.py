@@ -289,6 +289,7 @@ class CompiledSearch(Search):
     def _count_up(self) -> None:
         self.transitions = sum(worker[k.TRANSITIONS] for worker in self.workers)
         self.terminal_states = sum(worker[k.STUCK] for worker in self.workers)
+        self.left_out = sum(worker[k.LEFT_OUT] for worker in self.workers)
 
     def _finding(self, codes: list[int]) -> Finding | None:
         for worker, code in zip(self.workers, codes, strict=False):

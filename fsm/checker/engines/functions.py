@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
-from epochgate.fsm.checker.engines import kernels as k
+from epochgate.fsm.checker.engines import kernels as k, reduced
 from epochgate.fsm.checker.engines.graph_kernels import GRAPHS
 from epochgate.fsm.checker.engines.search import Span
 
@@ -29,8 +29,14 @@ def compiled_target(
         "FIRST": first,
         "WIDTH": width,
     }
+    reducing: tuple[Any, ...] = ()
+    if program.reduction is not None:
+        constants |= reduced.constants(program.reduction.tables)
+        reducing = reduced.INLINED
     kernels = (*k.SEARCHES, *GRAPHS)
-    return LlvmTarget(program, kernels, k.INLINED, constants, final, is_quick=is_quick)
+    return LlvmTarget(
+        program, kernels, k.INLINED, constants, final, reducing=reducing, is_quick=is_quick
+    )
 
 
 class Functions:

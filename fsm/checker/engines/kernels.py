@@ -33,7 +33,7 @@ in the fast cache.
 
 # Where things stand in the status of a worker.
 HEAD, END, NEXT, LIMIT, SPARE, SPARE_END, ROOM, TRANSITIONS = 0, 1, 2, 3, 4, 5, 6, 7
-FAULT, STEP, STUCK, VERDICT, SHIFT, MASK, STACK = 8, 10, 11, 12, 13, 14, 15
+FAULT, LEFT_OUT, STEP, STUCK, VERDICT, SHIFT, MASK, STACK = 8, 9, 10, 11, 12, 13, 14, 15
 STATUS_WORDS = 16
 
 # What a search returns.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.python_target import StepFault
@@ -22,6 +22,9 @@ from epochgate.fsm.checker.engines.search import (
     Words,
     canonical,
 )
+
+if TYPE_CHECKING:
+    from epochgate.fsm.checker.reduction.chooser import Chooser
 
 PIECE = 512
 """States between two pauses."""
@@ -48,6 +51,11 @@ class PlainSearch(Search):
     def __init__(self, target: Target, program: Program, final: str | None) -> None:
         self._target, self._program, self._final = target, program, final
         self._is_symmetric = program.blocks[0] > 1
+        self._chooser: Chooser | None = None
+        if program.reduction is not None:
+            from epochgate.fsm.checker.reduction.chooser import Chooser
+
+            self._chooser = Chooser(program)
         self._numbers: dict[Words, int] = {}
         self._states: list[Words] = []
         self._parents = array("q")
@@ -86,8 +94,10 @@ class PlainSearch(Search):
         step = None
         try:
             steps = self._target.enabled(state)
+            successors = []
             for step in steps:
-                after = take(state, step)
+                successors.append(take(state, step))
+            for after in self._kept(state, steps, successors):
                 if is_symmetric:
                     after = canonical(self._program, after)
                 if after not in numbers:
@@ -101,6 +111,14 @@ class PlainSearch(Search):
                 return Finding(number, DEADLOCK)
             self.terminal_states += 1
         return None
+
+    def _kept(self, state: Words, steps: list[int], successors: list[Words]) -> list[Words]:
+        """The successors that are looked at: under partial-order reduction, some of them."""
+        if self._chooser is None:
+            return successors
+        places = self._chooser.chosen(state, steps, successors)
+        self.left_out += len(steps) - len(places)
+        return [successors[place] for place in places]
 
     def descend(self, pause: Pause) -> Finding | list[Span]:
         stack = [0]

@@ -55,6 +55,8 @@ class Search(ABC):
     held: int = 0
     expanded: int = 0
     """States whose successors are known."""
+    left_out: int = 0
+    """Possible steps that were not taken, under partial-order reduction."""
 
     @property
     @abstractmethod
