@@ -152,9 +152,10 @@ class Cases:
         step = self._program.steps[number]
         read, written = self._cells(step.function)
         asked, _ = self._cells(step.enabled)
-        found = Case(number) if path is None else self._case(number, path)
-        found.reads = read | asked
-        found.writes = {cell: Anything() for cell in written}
+        writes: dict[str, Write] = {cell: Anything() for cell in written}
+        found = Case(number, reads=read | asked, writes=writes)
+        if path is not None:
+            found.within, found.holds = dict(path.within), (*path.holds.items(),)
         return found
 
     def _cells(self, function: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -182,13 +183,12 @@ class Cases:
 
     def _case(self, step: int, path: Path) -> Case:
         reads = set(path.reads)
-        found = Case(step, dict(path.within), (*path.holds.items(),))
-        if step == OBSERVER:
-            # Where it reads something beside its conditions, these are not all.
+        writes = {} if path.fails or step == OBSERVER else self._writes(path, reads)
+        found = Case(step if writes else OBSERVER, dict(path.within), (*path.holds.items(),))
+        found.reads, found.writes = frozenset(reads), writes
+        if not writes:
+            # Where it reads something beside its conditions, these may not be all.
             found.hidden = frozenset(t.items if isinstance(t, Head) else t for t in reads)
-        elif not path.fails:
-            found.writes = self._writes(path, reads)
-        found.reads = frozenset(reads)
         return found
 
     def _writes(self, path: Path, reads: set[Token]) -> dict[str, Write]:
