@@ -16,11 +16,19 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
+from epochgate.fsm.claims import (
+    Property as Property,
+    Step as Step,
+    always as always,
+    eventually as eventually,
+    leads_to as leads_to,
+    sometimes as sometimes,
+    terminal as terminal,
+)
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
@@ -63,77 +71,6 @@ class Environment(Machine):
 def _peer(name: str, machine: Machine) -> Machine:
     index = machine.index if machine.system.MACHINES[name].INDEX else ()
     return cast("Machine", machine.system.instance(name, index))
-
-
-@dataclass(frozen=True)
-class Step:
-    """Any instance of the machine may fire the trigger, at any time.
-
-    `is_fair` steps are not put off for ever once they stay possible (weak fairness). A step that
-    `is_stuttering` has to leave everything as it is, or the check fails: what comes too late or a
-    second time makes no difference.
-    """
-
-    machine: str
-    trigger: str
-    is_fair: bool = True
-    is_stuttering: bool = False
-
-
-@dataclass(frozen=True)
-class Property:
-    """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to or terminal.
-
-    `name` is the method that holds or not in a state; `then` the second one of leads_to, or the
-    premise of an always that demands something only where that holds.
-    """
-
-    kind: str
-    name: str
-    claim: str
-    then: str = ""
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _mark(kind: str, claim: str, then: str = "") -> Callable[[F], F]:
-    def mark(method: F) -> F:
-        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # `properties` reads it
-        return method
-
-    return mark
-
-
-def always(claim: str, when: str = "") -> Callable[[F], F]:
-    """Claim that the method holds in every reachable state; with `when`, in those in which the
-    method of that name holds, of which there must be one, or the claim is vacuous.
-    """
-    return _mark("always", claim, when)
-
-
-def sometimes(claim: str) -> Callable[[F], F]:
-    """Claim that the method holds in some reachable state: what is checked does happen."""
-    return _mark("sometimes", claim)
-
-
-def eventually(claim: str) -> Callable[[F], F]:
-    """Claim that every fair run reaches a state in which the method holds."""
-    return _mark("eventually", claim)
-
-
-def leads_to(claim: str, then: str) -> Callable[[F], F]:
-    """Claim that in every fair run, once the method holds, the method named `then` holds in that
-    state or in a later one.
-    """
-    return _mark("leads_to", claim, then)
-
-
-def terminal(claim: str) -> Callable[[F], F]:
-    """Say in which states the system may end: a state without possible steps in which the method
-    does not hold is a deadlock.
-    """
-    return _mark("terminal", claim)
 
 
 class ClosedSystem(System):

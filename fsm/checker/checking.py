@@ -260,4 +260,4 @@ class _Check:
             return None
         from epochgate.fsm.checker.liveness import broken_promise
 
-        return broken_promise(self.search, self.program, promises)
+        return broken_promise(self.search, self.system, self.program, promises)

@@ -38,6 +38,8 @@ class Lasso:
     property: Property
     steps: tuple[int, ...]
     cycle: int
+    fairness: tuple[str, ...] = ()
+    """How it is fair, line by line."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,8 @@ class Outcome:
         declared = found.property
         end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
         about = self._about(declared, f"not {end}: {declared.claim}")
-        return retelling.tell(self._program.initial, found.steps, cycle=found.cycle, **about)
+        told = retelling.tell(self._program.initial, found.steps, cycle=found.cycle, **about)
+        return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.name).__code__

@@ -119,6 +119,8 @@ def counterexample(found: Counterexample) -> list[str]:
         lines += _step(step)
     if found.cycle is not None and found.cycle == len(found.steps):
         lines.append("  here it stays for ever")
+    if found.fairness:
+        lines += ["  fairness of this run:", *(f"    {line}" for line in found.fairness)]
     return lines
 
 

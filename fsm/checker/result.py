@@ -109,6 +109,8 @@ class Counterexample:
     steps: tuple[TraceStep, ...]
     property: str = ""
     cycle: int | None = None
+    fairness: tuple[str, ...] = ()
+    """Of a run without end, line by line, how it satisfies the fairness that is demanded."""
 
 
 @dataclass
