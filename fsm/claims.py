@@ -31,8 +31,34 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Fairness:
+    """Fairness to some steps as to one: it is enough that any of them is taken, by any instance;
+    with `each`, for each member of that index set by itself.
+    """
+
+    steps: tuple[str, ...]
+    is_strong: bool = False
+    each: str = ""
+
+
+def weakly_fair(*steps: str, each: str = "") -> Fairness:
+    """Demand that one of these steps, `machine.trigger`, or ANY step, is taken if it stays so that
+    one of them is possible; see `Fairness`.
+    """
+    return Fairness(steps, is_strong=False, each=each)
+
+
+def strongly_fair(*steps: str, each: str = "") -> Fairness:
+    """Demand that one of these steps, `machine.trigger`, or ANY step, is taken if it is possible
+    again and again that one is; see `Fairness`.
+    """
+    return Fairness(steps, is_strong=True, each=each)
+
+
+@dataclass(frozen=True)
 class Property:
-    """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to or terminal.
+    """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to,
+    infinitely_often, eventually_always or terminal.
 
     `name` is the method that holds or not in a state; `then` the second one of leads_to, or the
     premise of an always that demands something only where that holds.
@@ -43,6 +69,9 @@ class Property:
     claim: str
     then: str = ""
 
+
+WITHOUT_END = ("eventually", "leads_to", "infinitely_often", "eventually_always")
+"""The kinds of claims about runs without end."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,6 +106,16 @@ def leads_to(claim: str, then: str) -> Callable[[F], F]:
     state or in a later one.
     """
     return _mark("leads_to", claim, then)
+
+
+def infinitely_often(claim: str) -> Callable[[F], F]:
+    """Claim that in every fair run the method holds again and again, without end (`[]<>`)."""
+    return _mark("infinitely_often", claim)
+
+
+def eventually_always(claim: str) -> Callable[[F], F]:
+    """Claim that in every fair run the method holds from some moment on for good (`<>[]`)."""
+    return _mark("eventually_always", claim)
 
 
 def terminal(claim: str) -> Callable[[F], F]:

@@ -21,18 +21,24 @@ from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
 from epochgate.fsm.claims import (
+    Fairness as Fairness,
     Property as Property,
     Step as Step,
     always as always,
     eventually as eventually,
+    eventually_always as eventually_always,
+    infinitely_often as infinitely_often,
     leads_to as leads_to,
     sometimes as sometimes,
+    strongly_fair as strongly_fair,
     terminal as terminal,
+    weakly_fair as weakly_fair,
 )
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
+from epochgate.fsm.rows import ANY
 from epochgate.fsm.run_to_completion import Call, Waiting
 from epochgate.fsm.source import class_place
 from epochgate.fsm.subset.reading import fields_read
@@ -83,6 +89,9 @@ class ClosedSystem(System):
     """
 
     STEPS: ClassVar[tuple[Step, ...]] = ()
+    FAIRNESS: ClassVar[tuple[Fairness, ...]] = ()
+    """What is demanded of several steps together, beside what each of STEPS says of itself."""
+
     WIRING: ClassVar[dict[str, str]] = {}
     DERIVED: ClassVar[dict[str, str]] = {}
     CALLS_MAX: ClassVar[int] = CALLS_MAX
@@ -124,6 +133,7 @@ class ClosedSystem(System):
                     f"{step.machine}.{step.trigger} takes {', '.join(names)}, but a step "
                     f"gets no arguments; let a machine of the surroundings fire it"
                 )
+        cls._check_fairness(fault)
         known = {
             name
             for machine_name, machine in cls.MACHINES.items()
@@ -139,6 +149,23 @@ class ClosedSystem(System):
                 raise fault(f"UNTAKEN names {name!r}, which is no trigger or row of a machine")
         cls._check_peers(fault)
         cls._check_wires(fault)
+
+    @classmethod
+    def _check_fairness(cls, fault: Callable[[str], DeclarationError]) -> None:
+        known = {step.name: cls.MACHINES[step.machine] for step in cls.STEPS}
+        for one in cls.FAIRNESS:
+            meant = known if one.steps == (ANY,) else one.steps
+            if not meant:
+                raise fault("FAIRNESS names no step; name some, or ANY")
+            for name in meant:
+                if name not in known:
+                    raise fault(f"FAIRNESS names the step {name!r}, but there are {[*known]}")
+                sets = known[name].INDEX
+                if one.each and one.each not in sets:
+                    raise fault(
+                        f"FAIRNESS is demanded for each {one.each!r}, but {name!r} is a step of a "
+                        f"machine with INDEX {sets!r}; leave it out, or `each`"
+                    )
 
     @classmethod
     def _check_peers(cls, fault: Callable[[str], DeclarationError]) -> None:

@@ -11,6 +11,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm.checker.budget import Budget, Progress
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.lowering import Lowering
+from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
 from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
 from epochgate.fsm.checker.memory_limit import usable_bytes
@@ -18,9 +19,9 @@ from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
 from epochgate.fsm.checker.symmetry import symmetric_set, verify
+from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
 
-LIVENESS = ("eventually", "leads_to")
 OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
 PROPERTIES_MAX = 62
@@ -109,7 +110,7 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
             "bounded by depth; leave these out, or search breadth-first"
         )
-    claims = [p.claim for p in properties if p.kind in LIVENESS]
+    claims = [p.claim for p in properties if p.kind in WITHOUT_END]
     if claims and options.symmetry:
         raise CannotCheck(
             f"symmetry cannot be used for a system with {claims[0]!r}: which instance goes on "
@@ -152,12 +153,17 @@ class _Check:
         )
         self.compile_seconds = time.perf_counter() - begun_s
         self.depth = 0
+        self.rests: dict[str, str] = {}
 
     @property
     def demanded(self) -> int:
         """A bit for each method that must hold in every state."""
         bits = {name: 1 << bit for bit, name in enumerate(self.program.properties)}
         return sum(bits[p.name] for p in self.properties if p.kind == "always")
+
+    @property
+    def has_promises(self) -> bool:
+        return any(p.kind in WITHOUT_END for p in self.properties)
 
     def run(self) -> Result:
         begun_s = time.perf_counter()
@@ -176,7 +182,7 @@ class _Check:
                 saved.close()
         search_seconds = time.perf_counter() - begun_s
         outcome = Outcome(
-            self.system, self.program, self.layout, self.search, self.properties, found
+            self.system, self.program, self.layout, self.search, self.properties, found, self.rests
         )
         return Result(
             system=type(self.system).__name__,
@@ -197,6 +203,7 @@ class _Check:
             stopped=found.reason if isinstance(found, StoppedEarly) else "",
             symmetry=self.symmetric or "",
             order=options.order,
+            fairness=summary(self.system) if self.has_promises else [],
             notes=[
                 f"nothing reads {field}: remove it, or say in UNREAD why it stays"
                 for field in self.system.unread()
@@ -255,9 +262,11 @@ class _Check:
         return found or self._check_liveness()
 
     def _check_liveness(self) -> Lasso | None:
-        promises = [p for p in self.properties if p.kind in LIVENESS]
+        promises = [p for p in self.properties if p.kind in WITHOUT_END]
         if not promises:
             return None
-        from epochgate.fsm.checker.liveness import broken_promise
+        from epochgate.fsm.checker.liveness import judged
 
-        return broken_promise(self.search, self.system, self.program, promises)
+        judgement = judged(self.search, self.system, self.program, promises)
+        self.rests = judgement.rests
+        return judgement.lasso

@@ -1,4 +1,4 @@
-"""The fairness that a closed system demands of its runs, as demands on what recurs in them.
+"""Fairness as a demand on what recurs in runs, and the sets of states in which all is fulfilled.
 
 A run is weakly fair to some steps if it takes one of them for ever again, or comes for ever again
 to states where none is possible; it is strongly fair to them if it takes one for ever again, or
@@ -9,39 +9,12 @@ possible nor taken (`WF_v` and `SF_v` of TLA+, with all fields as v).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.demands import Demand
 from epochgate.fsm.checker.graph import Graph
-from epochgate.fsm.closed import ClosedSystem
-
-
-@dataclass(frozen=True)
-class Fairness:
-    """Fairness to some steps of a program, as to one."""
-
-    told: str
-    steps: tuple[int, ...]
-    is_strong: bool
-
-    @property
-    def kind(self) -> str:
-        return "strong" if self.is_strong else "weak"
-
-
-def fairness(system: ClosedSystem, program: Program) -> list[Fairness]:
-    """Each demand of fairness of a system: what is told of an instance holds for it by itself."""
-    demanded = {(step.machine, step.trigger): step for step in system.STEPS}
-    numbers: dict[str, list[int]] = {}
-    strong: dict[str, bool] = {}
-    for number, code in enumerate(program.steps):
-        step = demanded[code.machine, code.trigger]
-        if step.is_fair or step.is_strongly_fair:
-            numbers.setdefault(code.label, []).append(number)
-            strong[code.label] = step.is_strongly_fair
-    return [Fairness(label, tuple(steps), strong[label]) for label, steps in numbers.items()]
 
 
 class Recurrence:
@@ -63,10 +36,12 @@ class Recurrence:
 class OfSteps(Recurrence):
     """Fairness to some steps."""
 
-    def __init__(self, graph: Graph, demand: Fairness) -> None:
+    def __init__(self, graph: Graph, program: Program, demand: Demand) -> None:
         self._graph, self.demand = graph, demand
+        meant = set(demand.steps)
+        self.steps = [n for n, step in enumerate(program.steps) if step.label in meant]
         self._is_meant = np.zeros(1 << 16, bool)
-        self._is_meant[[*demand.steps]] = True
+        self._is_meant[self.steps] = True
 
     def edges(self) -> Any:
         found = self._graph

@@ -13,6 +13,7 @@ import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.fairness import OfSteps, Recurrence
 from epochgate.fsm.checker.graph import Graph
+from epochgate.fsm.checker.outcome import told_after
 
 Path = list[int]
 NAMES_MAX = 8
@@ -138,7 +139,7 @@ class Loops:
         groups: dict[str, list[str]] = {}
         demanded: set[int] = set()
         for one in demands:
-            demanded.update(one.demand.steps)
+            demanded.update(one.steps)
             name = f"{one.demand.told} ({one.demand.kind})"
             taken = np.flatnonzero(np.isin(cycle, one.edges()))
             possible = one.possible()[states]
@@ -148,7 +149,7 @@ class Loops:
                 )
             elif possible.any():
                 # Weak fairness alone lets a step be missed that is possible now and then.
-                where = _after(before + int(np.flatnonzero(~possible)[0]))
+                where = told_after(before + int(np.flatnonzero(~possible)[0]))
                 groups.setdefault(MISSED, []).append(f"{name}, not possible {where}")
             else:
                 groups.setdefault("never possible in the loop", []).append(name)
@@ -158,7 +159,7 @@ class Loops:
                 step = int(self._graph.steps[edge])
                 if step not in demanded | taken_steps and not self._graph.stutters[edge]:
                     demanded.add(step)
-                    told = f"{program.steps[step].label}, possible {_after(before + position)}"
+                    told = f"{program.steps[step].label}, possible {told_after(before + position)}"
                     groups.setdefault(UNFAIR, []).append(told)
         return [f"{kind}: {_listed(groups[kind])}" for kind in ORDER if kind in groups]
 
@@ -166,10 +167,6 @@ class Loops:
 MISSED = "possible again and again and never taken, which strong fairness would exclude"
 UNFAIR = "possible and never taken, and no fairness is demanded"
 ORDER = (MISSED, UNFAIR, "taken in the loop", "never possible in the loop")
-
-
-def _after(step: int) -> str:
-    return f"after step {step}" if step else "at the beginning"
 
 
 def _listed(names: list[str]) -> str:

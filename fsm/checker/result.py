@@ -97,7 +97,7 @@ class Counterexample:
     """A shortest way, for a breadth-first search, to something that must not be.
 
     `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed or
-    endless), or always, deadlock, eventually or leads_to. From `cycle` on, counted in steps, the
+    endless), that of a claim, or deadlock. From `cycle` on, counted in steps, the
     steps repeat for ever; with `cycle` equal to their number the last state does.
     """
 
@@ -140,6 +140,8 @@ class Result:
     """What stopped a search that is BOUNDED."""
     symmetry: str = ""
     order: str = "breadth"
+    fairness: list[str] = field(default_factory=list)
+    """What is demanded of runs without end, by kind, where there are claims about them."""
     notes: list[str] = field(default_factory=list)
 
     @property

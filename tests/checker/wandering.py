@@ -7,12 +7,21 @@ from itertools import product
 from typing import Any, ClassVar
 
 from epochgate.fsm import ANY, Machine, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Step, eventually, leads_to
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Step,
+    eventually,
+    eventually_always,
+    infinitely_often,
+    leads_to,
+    strongly_fair,
+    weakly_fair,
+)
 from tests.checker.naive import Demand, Graph
 
 PLACES = ("a", "b", "c", "d", "e")
 TRIGGERS = ("p", "q", "r", "s")
-STRENGTHS = ("none", "weak", "weak", "strong", "strong", "strong", "strong")
+STRENGTHS = ("none", "none", "weak", "weak", "strong", "strong", "strong")
 
 
 class Wanderer(Machine):
@@ -58,6 +67,22 @@ class GoesOnFromB(Wandering):
         return self.wanderer.state == "d" or self.wanderer.state == "e"
 
 
+class ComesBack(Wandering):
+    """It is often somewhere."""
+
+    @infinitely_often("it is at d or e again and again")
+    def is_far(self) -> bool:
+        return self.wanderer.state == "d" or self.wanderer.state == "e"
+
+
+class Settles(Wandering):
+    """It stays somewhere."""
+
+    @eventually_always("it is never at a or b again")
+    def is_away(self) -> bool:
+        return self.wanderer.state != "a" and self.wanderer.state != "b"
+
+
 def drawn(seed: int, claimed: type[Wandering]) -> tuple[type[Wandering], Graph, list[Demand]]:
     """Draw a system, and return it with its graph and its demands of fairness."""
     draw = random.Random(seed)
@@ -84,15 +109,28 @@ def drawn(seed: int, claimed: type[Wandering]) -> tuple[type[Wandering], Graph, 
         for t, kind in strength.items()
         if t in machine.triggers()
     )
-    system = type(
-        "DrawnSystem",
-        (claimed,),
-        {"STEPS": steps, "wanderer": machines(machine), "__annotations__": {"wanderer": machine}},
-    )
+    known = [step.trigger for step in steps]
+    groups = [
+        (draw.choice(("weak", "strong")), draw.sample(known, draw.randint(1, len(known))))
+        for _ in range(draw.randint(0, 2))
+    ]
+    members = {
+        "STEPS": steps,
+        "FAIRNESS": tuple(
+            (strongly_fair if kind == "strong" else weakly_fair)(
+                *([ANY] if len(group) == len(known) else [f"wanderer.{t}" for t in group])
+            )
+            for kind, group in groups
+        ),
+        "wanderer": machines(machine),
+        "__annotations__": {"wanderer": machine},
+    }
+    system = type("DrawnSystem", (claimed,), members)
     graph: Graph = {place: set() for place in PLACES}
     for row in table:
         assert isinstance(row.source, str)
         assert row.dest is not None
         graph[row.source].add((row.trigger, row.dest))
     demands = [(kind, frozenset([t])) for t, kind in strength.items() if kind != "none"]
+    demands += [(kind, frozenset(group)) for kind, group in groups]
     return system, graph, demands
