@@ -40,7 +40,7 @@ class Options:
     symmetry: bool | str
     order: str
     max_states: int | None
-    max_memory: int
+    max_memory: int | None
     max_seconds: float | None
     max_depth: int | None
     resume: Path | None
@@ -84,7 +84,7 @@ def check(
         symmetry=symmetry,
         order=order,
         max_states=max_states,
-        max_memory=usable_bytes() if max_memory is None else max_memory,
+        max_memory=max_memory,
         max_seconds=max_seconds,
         max_depth=max_depth,
         resume=None if resume is None else Path(resume),
@@ -151,6 +151,7 @@ class _Check:
             ),
         )
         self.compile_seconds = time.perf_counter() - begun_s
+        self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
 
     @property
@@ -198,8 +199,11 @@ class _Check:
             symmetry=self.symmetric or "",
             order=options.order,
             notes=[
-                f"nothing reads {field}: remove it, or say in UNREAD why it stays"
-                for field in self.system.unread()
+                *([saved.failure] if saved is not None and saved.failure else []),
+                *(
+                    f"nothing reads {field}: remove it, or say in UNREAD why it stays"
+                    for field in self.system.unread()
+                ),
             ],
         )
 
@@ -213,7 +217,7 @@ class _Check:
         budget = Budget(
             search,
             max_states=options.max_states,
-            max_memory=options.max_memory,
+            max_memory=self.max_memory,
             max_seconds=options.max_seconds,
             progress=options.progress,
         )
