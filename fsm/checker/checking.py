@@ -41,7 +41,7 @@ class Options:
     symmetry: bool | str
     order: str
     max_states: int | None
-    max_memory: int
+    max_memory: int | None
     max_seconds: float | None
     max_depth: int | None
     resume: Path | None
@@ -85,7 +85,7 @@ def check(
         symmetry=symmetry,
         order=order,
         max_states=max_states,
-        max_memory=usable_bytes() if max_memory is None else max_memory,
+        max_memory=max_memory,
         max_seconds=max_seconds,
         max_depth=max_depth,
         resume=None if resume is None else Path(resume),
@@ -152,6 +152,7 @@ class _Check:
             ),
         )
         self.compile_seconds = time.perf_counter() - begun_s
+        self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
         self.rests: dict[str, str] = {}
 
@@ -205,8 +206,11 @@ class _Check:
             order=options.order,
             fairness=summary(self.system) if self.has_promises else [],
             notes=[
-                f"nothing reads {field}: remove it, or say in UNREAD why it stays"
-                for field in self.system.unread()
+                *([saved.failure] if saved is not None and saved.failure else []),
+                *(
+                    f"nothing reads {field}: remove it, or say in UNREAD why it stays"
+                    for field in self.system.unread()
+                ),
             ],
         )
 
@@ -220,7 +224,7 @@ class _Check:
         budget = Budget(
             search,
             max_states=options.max_states,
-            max_memory=options.max_memory,
+            max_memory=self.max_memory,
             max_seconds=options.max_seconds,
             progress=options.progress,
         )
