@@ -245,7 +245,7 @@ class _Check:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
                 self.search.recount(about["transitions"], about["terminal"], about["held"])
-        return (last, False) if last else (self.search.begin(self.program.initial), True)
+        return (last, False) if last else (self.search.begin([self.program.initial]), True)
 
     def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
         states = self.search.descend(budget.pause)

@@ -50,7 +50,7 @@ class _Promise:
         if promise.kind == "leads_to":
             starts = found.marks >> bits[promise.name] & 1 == 1
         else:
-            starts[0] = True
+            starts[search.initial()] = True
         self._starts = np.flatnonzero(starts & self._open)
 
     def broken(self) -> Lasso | None:
@@ -64,11 +64,12 @@ class _Promise:
         if reached is None:
             return None
         start, path = reached
-        prefix = self._prefix(start) + path
-        entry = prefix[-1][1] if prefix else 0
+        chain = self._search.chain(start)
+        prefix = self._prefix(chain) + path
+        entry = prefix[-1][1] if prefix else chain[0]
         cycle = self._cycle(entry, component == component[entry])
         steps = tuple(step for step, _ in [*prefix, *cycle])
-        return Lasso(self._promise, steps, len(prefix))
+        return Lasso(self._promise, chain[0], steps, len(prefix))
 
     def _fair_components(self, component: Any) -> Any:
         """For each component, by its number, whether a fair run can stay in it."""
@@ -128,8 +129,7 @@ class _Promise:
             state = int(np.searchsorted(self._graph.begins, edge, "right")) - 1
         return state, path[::-1]
 
-    def _prefix(self, start: int) -> Path:
-        chain = self._search.chain(start)
+    def _prefix(self, chain: list[int]) -> Path:
         return [
             (next(step for step, target in self._edges(one) if target == other), other)
             for one, other in pairwise(chain)

@@ -36,6 +36,8 @@ class Lasso:
     """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
 
     property: Property
+    initial: int
+    """The state in which it begins."""
     steps: tuple[int, ...]
     cycle: int
 
@@ -216,7 +218,9 @@ class Outcome:
         declared = found.property
         end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
         about = self._about(declared, f"not {end}: {declared.claim}")
-        return retelling.tell(self._program.initial, found.steps, cycle=found.cycle, **about)
+        assert isinstance(self._search, Search)
+        start = self._search.words(found.initial)
+        return retelling.tell(start, found.steps, cycle=found.cycle, **about)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.name).__code__
