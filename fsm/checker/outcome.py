@@ -10,7 +10,7 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.python_target import StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
-from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search
+from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search, Words
 from epochgate.fsm.checker.result import (
     Counterexample,
     PropertyResult,
@@ -49,6 +49,8 @@ class Walk:
     steps: tuple[int, ...]
     fault: int
     held: int = 0
+    initial: Words = ()
+    """The state in which it begins."""
 
 
 Found = Finding | StoppedEarly | Lasso | Walk | None
@@ -170,7 +172,7 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._program.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.steps, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found

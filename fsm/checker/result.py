@@ -109,11 +109,13 @@ class Counterexample:
     steps: tuple[TraceStep, ...]
     property: str = ""
     cycle: int | None = None
+    begins: dict[str, Any] = field(default_factory=dict)
+    """`instance.field` -> what it begins with, where a check chooses that."""
 
 
 @dataclass
 class Result:
-    """The outcome of one check; `states` are distinct ones, and the initial state is not counted
+    """The outcome of one check; `states` are distinct ones, and the initial states are not counted
     among the `transitions`.
     """
 
