@@ -13,6 +13,7 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
+from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
@@ -138,6 +139,7 @@ class _Check:
         self.layout = lowering.layout
         if self.symmetric is not None:
             verify(self.program, self.symmetric)
+        self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
         self.search: Search = choice.search(
             options.engine,
@@ -256,7 +258,7 @@ class _Check:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
                 self.search.recount(about["transitions"], about["terminal"], about["held"])
-        return (last, False) if last else (self.search.begin(self.program.initial), True)
+        return (last, False) if last else (self.search.begin(self.initial), True)
 
     def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
         states = self.search.descend(budget.pause)
