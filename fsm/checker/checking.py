@@ -28,6 +28,9 @@ OPTIMISE_FROM = 1 << 18
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
 
+EDGE_BYTES, VERTEX_BYTES = 24, 128
+"""What the graph of a search and its judgement take for each transition and each state."""
+
 
 class CannotCheck(UsageError):
     """A system or a combination of options that no check is defined for."""
@@ -271,6 +274,15 @@ class _Check:
         promises = [p for p in self.properties if p.kind in WITHOUT_END]
         if not promises:
             return None
+        search = self.search
+        needed = search.transitions * EDGE_BYTES + search.states * VERTEX_BYTES
+        if needed > self.max_memory - search.memory_bytes:
+            raise Stopped(
+                f"{promises[0].claim!r} is about runs without end, whose graph of "
+                f"{search.transitions:,} transitions needs about {needed >> 20} MiB beside the "
+                f"{search.memory_bytes >> 20} MiB of the states, of {self.max_memory >> 20} MiB: "
+                f"set a larger --max-memory, or smaller constants"
+            )
         from epochgate.fsm.checker.liveness import judged
 
         judgement = judged(self.search, self.system, self.program, promises)
