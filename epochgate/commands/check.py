@@ -85,6 +85,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="INDEX",
         help="treat the instances of an index set as interchangeable; refused where they are not",
     )
+    add(
+        "--partial-order",
+        action="store_true",
+        help="take steps that do not depend on each other in some orders only; verdicts and rows "
+        "taken stay, counterexamples need not be the shortest; refused for claims about runs "
+        "without end",
+    )
     add("--depth-first", action="store_true", help="go deep first; counterexamples are not short")
     add("--max-states", type=int, metavar="N", help="stop after about N states")
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")
@@ -215,6 +222,7 @@ def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace
                 made,
                 workers=arguments.workers,
                 symmetry=arguments.symmetry,
+                partial_order=arguments.partial_order,
                 order="depth" if arguments.depth_first else "breadth",
                 max_states=arguments.max_states,
                 max_memory=arguments.max_memory,

@@ -126,7 +126,9 @@ class Filter(ClosedSystem):
     INDEX_SETS: ClassVar[dict[str, str]] = {"process": "processes"}
     CONSTANTS: ClassVar[dict[str, int]] = {"processes": 3, "levels": 2}
     DERIVED: ClassVar[dict[str, str]] = {"levels": "processes - 1"}
-    STEPS = tuple(Step("process", name) for name in ("come", "give_way", "ascend", "enter", "leave"))
+    STEPS = tuple(
+        Step("process", name) for name in ("come", "give_way", "ascend", "enter", "leave")
+    )
 
     processes: int
 
@@ -136,9 +138,7 @@ class Filter(ClosedSystem):
     @always("one process at most is inside")
     def is_exclusive(self) -> bool:
         return all(
-            one == other
-            or self.process[one].state != INSIDE
-            or self.process[other].state != INSIDE
+            one == other or self.process[one].state != INSIDE or self.process[other].state != INSIDE
             for one in range(self.processes)
             for other in range(self.processes)
         )
@@ -162,7 +162,9 @@ class Member(Environment):
     ROWS = (
         Row("speak", "silent", ACTIVE, None, "announce", "it wants to lead"),
         Row("hear", ACTIVE, PASSIVE, "has_mail and is_larger", "pass_on", "another one will lead"),
-        Row("hear", ACTIVE, STAY, "has_mail and not is_larger and not is_own", "drop", "it will not"),
+        Row(
+            "hear", ACTIVE, STAY, "has_mail and not is_larger and not is_own", "drop", "it will not"
+        ),
         Row("hear", ACTIVE, LEADING, "has_mail and not is_larger and is_own", "drop", "it has won"),
         Row("hear", PASSIVE, STAY, "has_mail", "pass_on", "it only hands on"),
     )

@@ -225,7 +225,9 @@ class _ProgramBuilder:
         before, after, fault, covered = made.args
         above: Any = number(0)
         for name in reversed(reduction.ranks):
-            old, new = (b.call(self.compiled[name], [one, fault, covered]) for one in (before, after))
+            old, new = (
+                b.call(self.compiled[name], [one, fault, covered]) for one in (before, after)
+            )
             decided = b.zext(b.icmp_signed(">", new, old), I64)
             above = b.select(b.icmp_signed("==", new, old), above, decided)
         b.ret(above)

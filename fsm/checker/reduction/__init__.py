@@ -1,1 +1,1 @@
-"""Partial-order reduction: of steps that do not depend on each other, only some orders are taken."""
+"""Partial-order reduction: steps that do not depend on each other are not taken in all orders."""

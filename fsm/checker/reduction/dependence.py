@@ -66,9 +66,7 @@ class Dependence:
         """The numbers of the conditions of each case."""
         numbers: dict[Condition, int] = {}
         for case in self.cases:
-            self.of_case.append(
-                [numbers.setdefault(one, len(numbers)) for one in conditions(case)]
-            )
+            self.of_case.append([numbers.setdefault(one, len(numbers)) for one in conditions(case)])
         self.conditions = [*numbers]
         self.enabling = [self._may_make(condition) for condition in self.conditions]
         """For each condition the cases that may make it hold where it does not."""
@@ -119,7 +117,7 @@ class Dependence:
         return found
 
     def _changing(self, token: Token, length_min: dict[str, int]) -> int:
-        """The cases that may change what is read, by a case that knows of so many items at least."""
+        """The cases that may change what is read, where channels have so many items at least."""
         if not isinstance(token, Head):
             return self._writing(token)
         is_there = length_min.get(token.items, 0) >= token.count

@@ -167,23 +167,30 @@ class Paths:
         if self._work > WORK_MAX:
             raise TooManyPaths
         match stmt:
+            case If(condition, then, otherwise):
+                return [
+                    after
+                    for one, is_true in self._split(path, self.value(path, condition))
+                    for after in self._block(then if is_true else otherwise, one)
+                ]
+            case Call(function, arguments, local):
+                values = tuple(self.value(path, argument) for argument in arguments)
+                return self._call(path, function, values, local)
+            case Run(function):
+                return self._run(path, function)
+        self._straight(stmt, path)
+        return [path]
+
+    def _straight(self, stmt: Stmt, path: Path) -> None:
+        """A statement behind which there is one way."""
+        match stmt:
             case Assign(local, value):
                 path.frames[-1][local] = self.value(path, value)
             case Store():
                 self._store(stmt, path)
-            case If(condition, then, otherwise):
-                found = []
-                for one, is_true in self._split(path, self.value(path, condition)):
-                    found += self._block(then if is_true else otherwise, one)
-                return found
-            case Call(function, arguments, local):
-                values = tuple(self.value(path, argument) for argument in arguments)
-                return self._call(path, function, values, local)
             case Post(queue, function, arguments):
                 values = tuple(self.value(path, argument) for argument in arguments)
                 path.queues[queue] = (*path.queues.get(queue, ()), (function, values))
-            case Run(function):
-                return self._run(path, function)
             case Return():
                 path.leaves = True
             case Fail():
@@ -192,7 +199,6 @@ class Paths:
                 path.reads |= self.tokens(self.value(path, state))
             case _:
                 raise TooManyPaths  # a statement whose effect is not known here
-        return [path]
 
     def _call(
         self, path: Path, name: str, arguments: tuple[Value, ...], local: str | None = None

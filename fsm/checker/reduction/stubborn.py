@@ -55,9 +55,7 @@ def unmet(case: int, stamp: int, tables: Halves, holds: Words, asked: Halves) ->
     return found  # type: ignore[no-any-return]  # elements of Halves are Any
 
 
-def put(
-    kind: int, of: int, n: int, stamp: int, tables: Halves, marks: Halves, todo: Halves
-) -> int:
+def put(kind: int, of: int, n: int, stamp: int, tables: Halves, marks: Halves, todo: Halves) -> int:
     """Put the cases of a list among those that are to be looked at; returns how many these are."""
     i = tables[tables[kind] + of]
     end = tables[tables[kind] + of + 1]
@@ -86,11 +84,11 @@ def put_possible(
     end = tables[tables[OF_STEP] + step + 1]
     while i < end:
         case = tables[i]
-        if marks[case] != stamp:
-            if unmet(case, stamp, tables, holds, asked) == tables[CONDITIONS]:
-                marks[case] = stamp
-                todo[n] = case
-                n += 1
+        is_possible = unmet(case, stamp, tables, holds, asked) == tables[CONDITIONS]
+        if is_possible and marks[case] != stamp:
+            marks[case] = stamp
+            todo[n] = case
+            n += 1
         i += 1
     return n
 

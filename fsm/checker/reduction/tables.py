@@ -51,7 +51,9 @@ def add_reduction(program: Program, layout: Layout, properties: Iterable[Propert
         looks.append(_added(program, f"conditions from {first}", _all_bits(some)))
     ranks = [
         _added(program, f"rank {number}", rank)
-        for number, rank in enumerate(_ranks(program, dependence, {c.items for c in cases.paths.channels.values()}))
+        for number, rank in enumerate(
+            _ranks(program, dependence, {c.items for c in cases.paths.channels.values()})
+        )
     ]
     program.reduction = Reduction(_tables(steps, dependence), (*looks,), (*ranks,))
     return cases
@@ -92,7 +94,13 @@ def _tables(steps: int, dependence: Dependence) -> tuple[int, ...]:
         for found in dependence.of_case
     ]
     step_of = [steps if case.step == OBSERVER else case.step for case in cases]
-    parts = (of_step, [step_of], asked, enabling, [[*bits(found)] for found in dependence.dependent])
+    parts = (
+        of_step,
+        [step_of],
+        asked,
+        enabling,
+        [[*bits(found)] for found in dependence.dependent],
+    )
     head = [0] * stubborn.HEAD_WORDS
     head[stubborn.STEPS], head[stubborn.CASES] = steps, len(cases)
     head[stubborn.CONDITIONS] = len(dependence.conditions)
@@ -114,12 +122,11 @@ def _ranks(program: Program, dependence: Dependence, items: set[str]) -> list[Ex
     """An order of states in which as many steps as possible lead upwards: what only ever grows, or
     only ever shrinks, counts most, then the states of machines.
     """
+
     def order(name: str) -> tuple[int, int]:
         return (abs(directions[name]) != 1, not name.endswith(".state"))
 
-    directions = {
-        cell: _direction(dependence, cell) for cell in program.cells if cell not in items
-    }
+    directions = {cell: _direction(dependence, cell) for cell in program.cells if cell not in items}
     names = [name for name in program.cells if directions.get(name) and program.cells[name].bits]
     found: list[Expr] = []
     rank: Expr = 0
