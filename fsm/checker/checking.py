@@ -26,6 +26,8 @@ from epochgate.fsm.closed import ClosedSystem, Property
 
 OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
+OPTIMISE_FROM_REDUCED = 1 << 15
+"""The same under partial-order reduction, which takes more time for each state."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
 
@@ -76,8 +78,8 @@ def check(
     `engine` is llvm, python or interpreted, the fastest that is installed if None; `workers`
     are threads, for llvm. `symmetry` treats the instances of an index set, named or found, as
     interchangeable. `partial_order` takes steps that do not depend on each other in some orders
-    only, see `checker.reduction`. `order` is breadth, with shortest counterexamples, or depth. `max_memory` is in
-    bytes, by default most of what is free. `resume` names a file to which the search is written
+    only, see `checker.reduction`. `order` is breadth, with shortest counterexamples, or depth.
+    `max_memory` is in bytes, by default most of what is free. `resume` names a file to which the search is written
     level by level, and from which it goes on if it is there. `progress` is called about twice a
     second. `optimise_from` is for llvm: from this many states on (by default 262,144, about a
     second) optimised machine code is made beside the search, which goes over to it; 0 makes it
@@ -87,6 +89,7 @@ def check(
     that exclude each other, NotSymmetric, and CannotResume.
     """
     made = system if isinstance(system, ClosedSystem) else system()
+    threshold = OPTIMISE_FROM_REDUCED if partial_order else OPTIMISE_FROM
     options = Options(
         engine=choice.chosen(engine),
         workers=workers,
@@ -99,7 +102,7 @@ def check(
         max_depth=max_depth,
         resume=None if resume is None else Path(resume),
         progress=progress,
-        optimise_from=OPTIMISE_FROM if optimise_from is None else optimise_from,
+        optimise_from=threshold if optimise_from is None else optimise_from,
     )
     properties = made.properties()
     _check_options(properties, options)
@@ -119,29 +122,34 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
             "bounded by depth; leave these out, or search breadth-first"
         )
-    claims = [p.claim for p in properties if p.kind in WITHOUT_END]
-    if claims and options.symmetry:
-        raise CannotCheck(
-            f"symmetry cannot be used for a system with {claims[0]!r}: which instance goes on "
-            f"for ever is lost when instances are exchanged; check it without symmetry"
-        )
-    if claims and options.partial_order:
-        raise CannotCheck(
-            f"a partial-order reduction cannot be used for a system with {claims[0]!r}: a step "
-            f"that goes on for ever may be left out; check it without"
-        )
     if options.symmetry and options.partial_order:
         raise CannotCheck(
             "a partial-order reduction cannot be used together with symmetry: that no step is put "
             "off for ever is known of the states as they are, not of those that stand for others; "
             "take one of them"
         )
-    if claims and options.workers > 1:
-        raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
-    if claims and options.engine != "llvm" and find_spec("numpy") is None:
-        raise CannotCheck(f"{claims[0]!r} is about runs without end, which needs numpy; install it")
+    if claims := [p.claim for p in properties if p.kind in WITHOUT_END]:
+        _check_without_end(claims[0], options)
     if len(properties) > PROPERTIES_MAX:
         raise CannotCheck(f"a system has at most {PROPERTIES_MAX} properties")
+
+
+def _check_without_end(claim: str, options: Options) -> None:
+    """Refuse what a claim about runs without end cannot be checked with."""
+    if options.symmetry:
+        raise CannotCheck(
+            f"symmetry cannot be used for a system with {claim!r}: which instance goes on "
+            f"for ever is lost when instances are exchanged; check it without symmetry"
+        )
+    if options.partial_order:
+        raise CannotCheck(
+            f"a partial-order reduction cannot be used for a system with {claim!r}: a run without "
+            f"end may be left out; check it without"
+        )
+    if options.workers > 1:
+        raise CannotCheck(f"{claim!r} is about runs without end; check it with one worker")
+    if options.engine != "llvm" and find_spec("numpy") is None:
+        raise CannotCheck(f"{claim!r} is about runs without end, which needs numpy; install it")
 
 
 class _Check:

@@ -29,7 +29,7 @@ def constants(tables: tuple[int, ...]) -> dict[str, int]:
 def scratch_words(tables: tuple[int, ...]) -> int:
     """Return how many numbers the choice needs beside its arguments."""
     steps, cases = tables[stubborn.STEPS], tables[stubborn.CASES]
-    return 4 * steps + 2 * cases + tables[stubborn.CONDITIONS]
+    return 4 * steps + 3 * cases + 2 + tables[stubborn.CONDITIONS]
 
 
 def narrowed(out: Words, act: Shorts, first: int, end: int, chosen: Halves) -> int:
@@ -87,7 +87,8 @@ def reduced(
         at(scratch, 3 * OF_STEPS),
         at(scratch, 4 * OF_STEPS),
         at(scratch, 4 * OF_STEPS + OF_CASES),
-        at(scratch, 4 * OF_STEPS + 2 * OF_CASES),
+        at(scratch, 4 * OF_STEPS + 3 * OF_CASES + 2),
+        at(scratch, 4 * OF_STEPS + 2 * OF_CASES + 2),
         tables,
     )
     if is_part == 0:

@@ -36,8 +36,9 @@ class Chooser:
             [0] * count,
             [0] * count,
             [0] * cases,
-            [0] * cases,
+            [0] * (cases + 2),
             [0] * tables[stubborn.CONDITIONS],
+            [0] * cases,
             tables,
         )
         return [place for place in every if chosen[steps[place]]] if is_part else every

@@ -290,7 +290,7 @@ class Paths:
         return both
 
     def all_values(self, cell: str) -> int:
-        """Return the values of a cell as the bits of a number."""
+        """Return the values that a cell may have as the bits of a number."""
         return (2 << self.cells[cell].span) - 1
 
     def is_small(self, cell: str) -> bool:

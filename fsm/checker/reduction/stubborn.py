@@ -37,60 +37,51 @@ CONSTANTS = {
 }
 
 
-def unmet(case: int, stamp: int, tables: Halves, holds: Words, asked: Halves) -> int:
-    """A condition of a case that does not hold, if possible one that was asked for before; else
-    the number of conditions.
-    """
-    found = tables[CONDITIONS]
-    i = tables[tables[ASKED] + case]
-    end = tables[tables[ASKED] + case + 1]
-    while i < end:
-        condition = tables[i]
-        if ((holds[condition >> 5] >> (condition & 31)) & 1) == 0:
-            if asked[condition] == stamp:
-                return condition  # type: ignore[no-any-return]  # elements of Halves are Any
-            if found == tables[CONDITIONS]:
+def unmet(case: int, tables: Halves, holds: Words, known: Halves) -> int:
+    """The first condition of a case that does not hold, or the number of all conditions."""
+    if known[case] == 0:
+        i = tables[tables[ASKED] + case]
+        end = tables[tables[ASKED] + case + 1]
+        found = tables[CONDITIONS]
+        while i < end:
+            condition = tables[i]
+            if ((holds[condition >> 5] >> (condition & 31)) & 1) == 0:
                 found = condition
-        i += 1
-    return found  # type: ignore[no-any-return]  # elements of Halves are Any
+                break
+            i += 1
+        known[case] = found + 1
+    return known[case] - 1  # type: ignore[no-any-return]  # elements of Halves are Any
 
 
-def put(kind: int, of: int, n: int, stamp: int, tables: Halves, marks: Halves, todo: Halves) -> int:
-    """Put the cases of a list among those that are to be looked at; returns how many these are."""
-    i = tables[tables[kind] + of]
-    end = tables[tables[kind] + of + 1]
-    while i < end:
-        case = tables[i]
-        if marks[case] != stamp:
-            marks[case] = stamp
-            todo[n] = case
-            n += 1
-        i += 1
-    return n
-
-
-def put_possible(
-    step: int,
-    n: int,
+def put(
+    kind: int,
+    of: int,
     stamp: int,
     tables: Halves,
     holds: Words,
     marks: Halves,
     todo: Halves,
-    asked: Halves,
+    known: Halves,
 ) -> int:
-    """Put the cases of a step whose conditions hold among those that are to be looked at."""
-    i = tables[tables[OF_STEP] + step]
-    end = tables[tables[OF_STEP] + step + 1]
+    """Put the cases of a list among those that are to be looked at: possible ones to the front, of
+    which todo[0] says how many there are, the others to the end.
+    """
+    i = tables[tables[kind] + of]
+    end = tables[tables[kind] + of + 1]
     while i < end:
         case = tables[i]
-        is_possible = unmet(case, stamp, tables, holds, asked) == tables[CONDITIONS]
-        if is_possible and marks[case] != stamp:
-            marks[case] = stamp
-            todo[n] = case
-            n += 1
+        if marks[case] != stamp:
+            if unmet(case, tables, holds, known) == tables[CONDITIONS]:
+                marks[case] = stamp
+                todo[2 + todo[0]] = case
+                todo[0] = todo[0] + 1
+            # Of a step that is taken, only the possible cases matter.
+            elif kind != OF_STEP:
+                marks[case] = stamp
+                todo[1 + tables[CASES] - todo[1]] = case
+                todo[1] = todo[1] + 1
         i += 1
-    return n
+    return 0
 
 
 def close(
@@ -104,33 +95,37 @@ def close(
     marks: Halves,
     todo: Halves,
     asked: Halves,
+    known: Halves,
 ) -> int:
     """Stamp the possible steps of a closed set with the seed in `taken`; returns how many they are,
     or `best` if they are not fewer than that.
     """
     taken[seed] = stamp
     size = 1
-    n = put_possible(seed, 0, stamp, tables, holds, marks, todo, asked)
-    while n > 0:
-        n = n - 1
-        case = todo[n]
-        condition = unmet(case, stamp, tables, holds, asked)
-        if condition < tables[CONDITIONS]:
-            if asked[condition] != stamp:
-                asked[condition] = stamp
-                n = put(ENABLING, condition, n, stamp, tables, marks, todo)
-        else:
+    todo[0] = 0
+    todo[1] = 0
+    put(OF_STEP, seed, stamp, tables, holds, marks, todo, known)
+    while todo[0] + todo[1] > 0:
+        # Possible cases first: they soon show where nothing can be left out.
+        if todo[0] > 0:
+            todo[0] = todo[0] - 1
+            case = todo[2 + todo[0]]
             step = tables[tables[tables[STEP_OF]] + case]
             # What an observer waits for, and which holds, is found.
             if step < tables[STEPS]:
-                if enabled[step] != 0:
-                    if taken[step] != stamp:
-                        taken[step] = stamp
-                        size += 1
-                        n = put_possible(step, n, stamp, tables, holds, marks, todo, asked)
+                if enabled[step] != 0 and taken[step] != stamp:
+                    taken[step] = stamp
+                    size += 1
                     if size >= best:
                         return best
-                n = put(DEPENDENT, case, n, stamp, tables, marks, todo)
+                    put(OF_STEP, step, stamp, tables, holds, marks, todo, known)
+                put(DEPENDENT, case, stamp, tables, holds, marks, todo, known)
+        else:
+            todo[1] = todo[1] - 1
+            condition = unmet(todo[1 + tables[CASES] - todo[1]], tables, holds, known)
+            if asked[condition] != stamp:
+                asked[condition] = stamp
+                put(ENABLING, condition, stamp, tables, holds, marks, todo, known)
     return size
 
 
@@ -146,6 +141,7 @@ def choose(
     marks: Halves,
     todo: Halves,
     asked: Halves,
+    known: Halves,
     tables: Halves,
 ) -> int:
     """Choose among the possible steps act[first] to act[end - 1], of which those rise that lead
@@ -165,7 +161,7 @@ def choose(
     q = first
     while q < end and best > 1:
         stamp += 1
-        size = close(act[q], best, stamp, tables, holds, enabled, taken, marks, todo, asked)
+        size = close(act[q], best, stamp, tables, holds, enabled, taken, marks, todo, asked, known)
         if size < best:
             is_rising = 0
             r = first
@@ -182,4 +178,4 @@ def choose(
     return best < count
 
 
-INLINED = (unmet, put, put_possible, close, choose)
+INLINED = (unmet, put, close, choose)
