@@ -46,6 +46,11 @@ examples:
 Exit codes: 0 every claim holds, 1 one fails, 2 misuse, 3 a claim holds only because what it is
 about never happens, 4 stopped by a budget before an answer."""
 
+PARTIAL_ORDER = (
+    "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "
+    "need not be the shortest; refused for claims about runs without end"
+)
+
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
@@ -85,13 +90,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="INDEX",
         help="treat the instances of an index set as interchangeable; refused where they are not",
     )
-    add(
-        "--partial-order",
-        action="store_true",
-        help="take steps that do not depend on each other in some orders only; verdicts and rows "
-        "taken stay, counterexamples need not be the shortest; refused for claims about runs "
-        "without end",
-    )
+    add("--partial-order", action="store_true", help=PARTIAL_ORDER)
     add("--depth-first", action="store_true", help="go deep first; counterexamples are not short")
     add("--max-states", type=int, metavar="N", help="stop after about N states")
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")

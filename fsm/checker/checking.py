@@ -17,7 +17,7 @@ from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
-from epochgate.fsm.checker.reduction.tables import add_reduction
+from epochgate.fsm.checker.reduction.tables import add_reduction, channels_of
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
 from epochgate.fsm.checker.symmetry import symmetric_set, verify
@@ -79,11 +79,11 @@ def check(
     are threads, for llvm. `symmetry` treats the instances of an index set, named or found, as
     interchangeable. `partial_order` takes steps that do not depend on each other in some orders
     only, see `checker.reduction`. `order` is breadth, with shortest counterexamples, or depth.
-    `max_memory` is in bytes, by default most of what is free. `resume` names a file to which the search is written
-    level by level, and from which it goes on if it is there. `progress` is called about twice a
-    second. `optimise_from` is for llvm: from this many states on (by default 262,144, about a
-    second) optimised machine code is made beside the search, which goes over to it; 0 makes it
-    before the search.
+    `max_memory` is in bytes, by default most of what is free. `resume` names a file to which the
+    search is written level by level, and from which it goes on if it is there. `progress` is
+    called about twice a second. `optimise_from` is for llvm: from this many states on (by default
+    262,144, about a second) optimised machine code is made beside the search, which goes over to
+    it; 0 makes it before the search.
 
     Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
     that exclude each other, NotSymmetric, and CannotResume.
@@ -167,7 +167,7 @@ class _Check:
         if self.symmetric is not None:
             verify(self.program, self.symmetric)
         if options.partial_order:
-            add_reduction(self.program, self.layout, properties)
+            add_reduction(self.program, channels_of(self.layout), properties)
         self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
         self.search: Search = choice.search(

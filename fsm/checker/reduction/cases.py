@@ -22,13 +22,11 @@ from epochgate.fsm.checker.compiler.ir import (
     walk,
 )
 from epochgate.fsm.checker.compiler.layout import FifoCells
-from epochgate.fsm.checker.reduction.paths import (
+from epochgate.fsm.checker.reduction.paths import Path, Paths, TooManyPaths
+from epochgate.fsm.checker.reduction.values import (
     Head,
-    Path,
-    Paths,
     Pushed,
     Token,
-    TooManyPaths,
     Unknown,
     computed,
     loads,

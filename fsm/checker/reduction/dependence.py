@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from epochgate.fsm.checker.compiler.ir import Expr
 from epochgate.fsm.checker.reduction.cases import Append, Case, Cases, Table, Taken, Write
-from epochgate.fsm.checker.reduction.paths import Head, Token, values
+from epochgate.fsm.checker.reduction.values import Head, Token, values
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Dependence:
         return found
 
     def _changing(self, token: Token, length_min: dict[str, int]) -> int:
-        """The cases that may change what is read, where channels have so many items at least."""
+        """The cases that may change what is read, where channels have at least these items."""
         if not isinstance(token, Head):
             return self._writing(token)
         is_there = length_min.get(token.items, 0) >= token.count

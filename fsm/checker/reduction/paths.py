@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from epochgate.fsm.checker.compiler.ir import (
-    COMPARISONS,
-    COMPUTED,
     QUEUES,
     Assign,
     Call,
@@ -35,11 +32,25 @@ from epochgate.fsm.checker.compiler.ir import (
     Select,
     Stmt,
     Store,
-    fold,
     negate,
     select,
 )
 from epochgate.fsm.checker.compiler.layout import FifoCells
+from epochgate.fsm.checker.reduction.values import (
+    Content,
+    Head,
+    Pushed,
+    Token,
+    Unknown,
+    Value,
+    computed,
+    loads,
+    nodes,
+    normal,
+    pushed,
+    taken_bits,
+    values,
+)
 
 SMALL_MAX = 62
 """Values of a cell above 0 that a set of values, in one word, has room for."""
@@ -53,36 +64,6 @@ WORK_MAX = 20_000
 
 class TooManyPaths(Exception):
     """A function has more ways through it than are told apart."""
-
-
-@dataclass(frozen=True)
-class Head:
-    """The first items of a channel, this many, which a push leaves as they are."""
-
-    items: str
-    count: int
-
-
-Token = str | Head
-"""What is read: a cell, or the first items of a channel."""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A value that depends on what is read here, in a way that is not kept."""
-
-    reads: frozenset[Token]
-
-
-@dataclass(frozen=True)
-class Pushed:
-    """The items of a channel with others behind them, which depend on what is read here."""
-
-    reads: frozenset[Token]
-
-
-Value = Expr | Unknown
-Content = Value | Pushed
 
 
 @dataclass
@@ -232,7 +213,7 @@ class Paths:
 
     def _store(self, stmt: Store, path: Path) -> None:
         channel = self.channels.get(stmt.cell)
-        if channel is not None and (item := _pushed(channel, stmt.value)) is not None:
+        if channel is not None and (item := pushed(channel, stmt.value)) is not None:
             content = path.cells.get(stmt.cell, Load(stmt.cell))
             reads = self.tokens(self.value(path, item))
             if isinstance(content, Pushed):
@@ -326,7 +307,7 @@ class Paths:
         left, right = self.value(path, expr.left), self.value(path, expr.right)
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return self._joined((left, right))
-        return self._bounded(_normal(expr.operator, left, right))
+        return self._bounded(normal(expr.operator, left, right))
 
     def _load(self, path: Path, cell: str) -> Value:
         content = path.cells.get(cell, Load(cell))
@@ -377,88 +358,3 @@ class Paths:
                 if taken is not None and taken % channel.item_bits == 0:
                     return Head(items, taken // channel.item_bits + 1)
         return None
-
-
-def _pushed(channel: FifoCells, value: Expr) -> Expr | None:
-    """The item, if what is stored are the items of a channel with this one behind them."""
-    at = fold("*", Load(channel.length), channel.item_bits)
-    match value:
-        case Op("|", Load(cell), Op("<<", item, place)) if cell == channel.items and place == at:
-            return item
-    return None
-
-
-def taken_bits(expr: Value | Pushed, items: str) -> int | None:
-    """Return how many bits were shifted out of these items; None for what is something else."""
-    match expr:
-        case Load(cell) if cell == items:
-            return 0
-        case Op(">>", Load(cell), int(bits)) if cell == items:
-            return bits
-    return None
-
-
-def _normal(operator: str, left: Expr, right: Expr) -> Expr:
-    """An operation; constants that are added or shifted by after each other are joined."""
-    if left == right and operator in COMPARISONS:
-        return int(operator in ("==", "<=", ">="))
-    if isinstance(right, int) and isinstance(left, Op) and isinstance(left.right, int):
-        if operator == left.operator == ">>" and left.right + right < 63:
-            return fold(">>", left.left, left.right + right)
-        if operator in ("+", "-") and left.operator in ("+", "-"):
-            before = left.right if left.operator == "+" else -left.right
-            total = before + (right if operator == "+" else -right)
-            return fold("+", left.left, total) if total >= 0 else fold("-", left.left, -total)
-    return fold(operator, left, right)
-
-
-def values(mask: int) -> Iterable[int]:
-    """Yield the numbers whose bits are set."""
-    return (value for value in range(mask.bit_length()) if mask >> value & 1)
-
-
-@lru_cache(1 << 16)
-def loads(expr: Expr) -> frozenset[str]:
-    """Return the cells in an expression."""
-    if isinstance(expr, Load):
-        return frozenset((expr.cell,))
-    return frozenset().union(*(loads(part) for part in _parts(expr)))
-
-
-@lru_cache(1 << 16)
-def nodes(expr: Expr) -> int:
-    """Return how many parts an expression has."""
-    return 1 + sum(nodes(part) for part in _parts(expr))
-
-
-def _parts(expr: Expr) -> tuple[Expr, ...]:
-    match expr:
-        case Op(_, left, right):
-            return left, right
-        case Not(operand):
-            return (operand,)
-        case Select(condition, chosen, otherwise):
-            return condition, chosen, otherwise
-    return ()
-
-
-@lru_cache(1 << 18)
-def computed(expr: Expr, cell: str, value: int) -> int:
-    """Return an expression's value where the only cell in it has this value."""
-    if isinstance(expr, int):
-        return int(expr)
-    if isinstance(expr, Load):
-        assert expr.cell == cell
-        return value
-    if isinstance(expr, Not):
-        return int(not computed(expr.operand, cell, value))
-    if isinstance(expr, Select):
-        chosen = expr.chosen if computed(expr.condition, cell, value) else expr.otherwise
-        return computed(chosen, cell, value)
-    assert isinstance(expr, Op)
-    left = computed(expr.left, cell, value)
-    if expr.operator == "and" and not left:
-        return 0
-    if expr.operator == "or" and left:
-        return 1
-    return COMPUTED[expr.operator](left, computed(expr.right, cell, value))

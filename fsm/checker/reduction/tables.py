@@ -22,7 +22,7 @@ RANK_BITS = 62
 RANKS_MAX = 4
 
 
-def channels(layout: Layout) -> list[FifoCells]:
+def channels_of(layout: Layout) -> list[FifoCells]:
     """Return all channels of a system."""
     found: list[FifoCells] = []
 
@@ -39,9 +39,11 @@ def channels(layout: Layout) -> list[FifoCells]:
     return found
 
 
-def add_reduction(program: Program, layout: Layout, properties: Iterable[Property]) -> Cases:
-    """Give a program what partial-order reduction needs; returns what it was made of."""
-    cases = Cases(program, channels(layout), properties)
+def add_reduction(
+    program: Program, channels: Iterable[FifoCells], properties: Iterable[Property]
+) -> None:
+    """Give a program what partial-order reduction needs."""
+    cases = Cases(program, channels, properties)
     steps = len(program.steps)
     cases.found.sort(key=lambda case: case.step if case.step != OBSERVER else steps)
     dependence = Dependence(cases)
@@ -56,7 +58,6 @@ def add_reduction(program: Program, layout: Layout, properties: Iterable[Propert
         )
     ]
     program.reduction = Reduction(_tables(steps, dependence), (*looks,), (*ranks,))
-    return cases
 
 
 def _added(program: Program, name: str, result: Expr) -> str:
