@@ -36,8 +36,8 @@ def told(result: Result) -> Any:
 @pytest.mark.parametrize(
     ("system", "states", "left"),
     [
-        (Table(places=8), 1154, 472),
-        (PoliteTable(places=8), 1154, 472),
+        (Table(places=8), 1154, 184),
+        (PoliteTable(places=8), 1154, 184),
         (Ring(members=5), 144, 52),
         (Track(), 3125, 21),
         (Filter(), 288, 288),

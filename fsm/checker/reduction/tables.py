@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from epochgate.fsm.checker.compiler.ir import Expr, Function, Load, Op, Program, Reduction, fold
+from epochgate.fsm.checker.compiler.ir import (
+    Cell,
+    Expr,
+    Function,
+    Load,
+    Op,
+    Program,
+    Reduction,
+    fold,
+    select,
+)
 from epochgate.fsm.checker.compiler.layout import FifoCells, Layout
 from epochgate.fsm.checker.reduction import stubborn
 from epochgate.fsm.checker.reduction.cases import OBSERVER, Cases, Table
@@ -15,6 +25,7 @@ from epochgate.fsm.checker.reduction.dependence import (
     Within,
     bits,
 )
+from epochgate.fsm.checker.reduction.paths import SMALL_MAX
 from epochgate.fsm.closed import Property
 
 RANK_BITS = 62
@@ -120,12 +131,12 @@ def _tables(steps: int, dependence: Dependence) -> tuple[int, ...]:
 
 
 def _ranks(program: Program, dependence: Dependence, items: set[str]) -> list[Expr]:
-    """An order of states in which as many steps as possible lead upwards: what only ever grows, or
-    only ever shrinks, counts most, then the states of machines.
+    """An order of states in which many steps lead upwards: what only ever grows, or only ever
+    shrinks, counts most, then the states of machines.
     """
 
-    def order(name: str) -> tuple[int, int]:
-        return (abs(directions[name]) != 1, not name.endswith(".state"))
+    def order(name: str) -> tuple[bool, bool]:
+        return abs(directions[name]) != 1, not name.endswith(".state")
 
     directions = {cell: _direction(dependence, cell) for cell in program.cells if cell not in items}
     names = [name for name in program.cells if directions.get(name) and program.cells[name].bits]
@@ -137,12 +148,33 @@ def _ranks(program: Program, dependence: Dependence, items: set[str]) -> list[Ex
         if used + cell.bits > RANK_BITS:
             found.append(rank)
             rank, used = 0, 0
-        value: Expr = Load(name)
-        if directions[name] < 0:
-            value = Op("-", cell.span, value)
-        rank = fold("|", fold("<<", rank, cell.bits), value)
+        rank = fold("|", fold("<<", rank, cell.bits), _place(dependence, cell, directions[name]))
         used += cell.bits
     return [*found, rank][:RANKS_MAX]
+
+
+def _place(dependence: Dependence, cell: Cell, direction: int) -> Expr:
+    """How high the value of a cell is.
+
+    Where values come round again, one step at least leads down: one that depends on many others,
+    and can seldom be taken alone.
+    """
+    value = Load(cell.name)
+    if direction != 2:
+        return value if direction > 0 else Op("-", cell.span, value)
+    count = cell.span + 1
+
+    def cost(first: int) -> float:
+        return sum(
+            1 / (1 + dependent.bit_count())
+            for case, dependent in zip(dependence.cases, dependence.dependent, strict=True)
+            if isinstance(write := case.writes.get(cell.name), Table)
+            for before, after in write.after
+            if (after - first) % count < (before - first) % count
+        )
+
+    first = min(range(count), key=cost) if count <= SMALL_MAX else 0
+    return select(fold("<", value, first), fold("+", value, count - first), fold("-", value, first))
 
 
 def _direction(dependence: Dependence, cell: str) -> int:
