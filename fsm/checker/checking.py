@@ -12,7 +12,7 @@ from epochgate.fsm.checker.budget import Budget, Progress
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.engines import choice
-from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
+from epochgate.fsm.checker.engines.search import Finding, Level, Search, Stopped, size
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
 from epochgate.fsm.checker.result import Result
@@ -238,9 +238,9 @@ class _Check:
             if found := search.examine(level, self.demanded, budget.pause):
                 return found
 
-    def _first_level(self, saved: SavedSearch | None) -> tuple[list[Span], bool]:
+    def _first_level(self, saved: SavedSearch | None) -> tuple[Level, bool]:
         """The level to begin with, the last one of a saved search; and whether it is new."""
-        last: list[Span] = []
+        last: Level = []
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
@@ -248,10 +248,9 @@ class _Check:
         return (last, False) if last else (self.search.begin([self.program.initial]), True)
 
     def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
-        states = self.search.descend(budget.pause)
-        if isinstance(states, Finding):
-            return states
-        found = self.search.examine(states, self.demanded, budget.pause)
+        found = self.search.descend(budget.pause)
+        if found is None:
+            found = self.search.examine(self.search.everything(), self.demanded, budget.pause)
         return found or self._check_liveness()
 
     def _check_liveness(self) -> Lasso | None:

@@ -12,7 +12,6 @@ taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def broken_promise(search: Search, program: Program, promises: Sequence[Property
     """A run that breaks the first of the promises that can be broken."""
     found = graph(search, program)
     for promise in promises:
-        lasso = _Promise(search, program, found, promise).broken()
+        lasso = _Promise(program, found, promise).broken()
         if lasso is not None:
             return lasso
     return None
@@ -39,8 +38,8 @@ def broken_promise(search: Search, program: Program, promises: Sequence[Property
 class _Promise:
     """One property on the graph of all states."""
 
-    def __init__(self, search: Search, program: Program, found: Graph, promise: Property) -> None:
-        self._search, self._graph, self._promise = search, found, promise
+    def __init__(self, program: Program, found: Graph, promise: Property) -> None:
+        self._graph, self._promise = found, promise
         self._fair = [number for number, step in enumerate(program.steps) if step.is_fair]
         bits = {name: bit for bit, name in enumerate(program.properties)}
         kept = promise.then if promise.kind == "leads_to" else promise.name
@@ -50,7 +49,7 @@ class _Promise:
         if promise.kind == "leads_to":
             starts = found.marks >> bits[promise.name] & 1 == 1
         else:
-            starts[search.initial()] = True
+            starts[: len(found.initial)] = True
         self._starts = np.flatnonzero(starts & self._open)
 
     def broken(self) -> Lasso | None:
@@ -64,12 +63,12 @@ class _Promise:
         if reached is None:
             return None
         start, path = reached
-        chain = self._search.chain(start)
-        prefix = self._prefix(chain) + path
-        entry = prefix[-1][1] if prefix else chain[0]
+        first, prefix = self._prefix(start)
+        prefix += path
+        entry = prefix[-1][1] if prefix else first
         cycle = self._cycle(entry, component == component[entry])
         steps = tuple(step for step, _ in [*prefix, *cycle])
-        return Lasso(self._promise, chain[0], steps, len(prefix))
+        return Lasso(self._promise, self._graph.initial[first], steps, len(prefix))
 
     def _fair_components(self, component: Any) -> Any:
         """For each component, by its number, whether a fair run can stay in it."""
@@ -129,11 +128,13 @@ class _Promise:
             state = int(np.searchsorted(self._graph.begins, edge, "right")) - 1
         return state, path[::-1]
 
-    def _prefix(self, chain: list[int]) -> Path:
-        return [
-            (next(step for step, target in self._edges(one) if target == other), other)
-            for one, other in pairwise(chain)
-        ]
+    def _prefix(self, start: int) -> tuple[int, Path]:
+        """A shortest way to a state from an initial one."""
+        states = np.arange(self._graph.states)
+        initial = states[: len(self._graph.initial)]
+        found = self._way(initial, states == start, np.ones(len(states), bool))
+        assert found is not None  # every state is reached
+        return found
 
     def _cycle(self, entry: int, inside: Any) -> Path:
         """Steps from a state back to it that neglect no fair step."""

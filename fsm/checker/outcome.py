@@ -10,7 +10,7 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.python_target import StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
-from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search
+from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search, Words
 from epochgate.fsm.checker.result import (
     Counterexample,
     PropertyResult,
@@ -36,7 +36,7 @@ class Lasso:
     """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
 
     property: Property
-    initial: int
+    initial: Words
     """The state in which it begins."""
     steps: tuple[int, ...]
     cycle: int
@@ -218,9 +218,7 @@ class Outcome:
         declared = found.property
         end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
         about = self._about(declared, f"not {end}: {declared.claim}")
-        assert isinstance(self._search, Search)
-        start = self._search.words(found.initial)
-        return retelling.tell(start, found.steps, cycle=found.cycle, **about)
+        return retelling.tell(found.initial, found.steps, cycle=found.cycle, **about)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.name).__code__

@@ -1,8 +1,8 @@
 """A search on disk, written level by level, from which a later run goes on.
 
 The file begins with a line that says what is searched; then come records, one for each level: a
-line of JSON, and the words and parents of its states. A record carries its length and checksum, so
-a level that was not written to its end is dropped, and everything before it is kept.
+line of JSON, the words of its states, and their checksum. A level that was not written to its end
+is dropped, and everything before it is kept.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from typing import Any, BinaryIO
 
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.ir import Program
-from epochgate.fsm.checker.engines.search import Search, Span, Unsuited
+from epochgate.fsm.checker.engines.search import Level, Search, size
 
-FORMAT = "epochgate search 1"
+FORMAT = "epochgate search 2"
+EARLIER = ("epochgate search 1",)
+READ_BYTES = 1 << 20
+CHECKSUM_BYTES = 4
 
 
 class CannotResume(UsageError):
@@ -45,10 +48,10 @@ class SavedSearch:
 
     def __init__(self, path: Path, program: Program, system: str) -> None:
         self._path, self._identity, self._system = path, identity(program), system
-        self._state_bytes = program.words * 8 + 4
+        self._state_bytes = program.words * 8
         self._file: BinaryIO | None = None
 
-    def levels(self, search: Search) -> Iterator[tuple[list[Span], dict[str, Any]]]:
+    def levels(self, search: Search) -> Iterator[tuple[Level, dict[str, Any]]]:
         """Restore the levels that are there, one after the other, and get ready to add more."""
         if not self._path.exists():
             self._create()
@@ -58,14 +61,12 @@ class SavedSearch:
         self._check(file)
         kept = file.tell()
         while (record := self._record(file)) is not None:
-            about, words, parents = record
+            about, begin, states_bytes = record
             kept = file.tell()
-            spans = [(first, end) for first, end in about["spans"]]
-            try:
-                search.restore(spans, words, parents, set(about["rows"]))
-            except Unsuited as reason:
-                raise CannotResume(f"{self._path}: {reason}") from reason
-            yield spans, about
+            file.seek(begin)
+            level = search.restore(self._pieces(file, states_bytes), set(about["rows"]))
+            file.seek(kept)
+            yield level, about
         file.seek(kept)
         file.truncate()
 
@@ -89,10 +90,16 @@ class SavedSearch:
     def _check(self, file: BinaryIO) -> None:
         try:
             head = json.loads(file.readline(4096))
-            is_search = head["format"] == FORMAT
+            form = head["format"]
         except (ValueError, KeyError, TypeError):
-            is_search = False
-        if not is_search:
+            form = None
+        if form in EARLIER:
+            raise CannotResume(
+                f"{self._path} was written by an earlier version of epochgate, in the format "
+                f"{form!r}; this one goes on from {FORMAT!r}: finish the search with that version, "
+                f"or name another file and search from the beginning"
+            )
+        if form != FORMAT:
             raise CannotResume(f"{self._path} is no search of epochgate; name another file")
         if head["identity"] != self._identity:
             raise CannotResume(
@@ -100,33 +107,44 @@ class SavedSearch:
                 f"{self._system}; its states mean something else here: name another file"
             )
 
-    def _record(self, file: BinaryIO) -> tuple[dict[str, Any], bytes, bytes] | None:
+    def _record(self, file: BinaryIO) -> tuple[dict[str, Any], int, int] | None:
+        """What is written about the next level, where its states begin, and their bytes."""
         line = file.readline()
         try:
             about = json.loads(line)
-            states = sum(end - first for first, end in about["spans"])
+            states_bytes = about["states"] * self._state_bytes
         except (ValueError, KeyError, TypeError):
             return None
-        packed = file.read(states * self._state_bytes)
-        if len(packed) < states * self._state_bytes or zlib.crc32(packed) != about["crc"]:
+        begin, crc, length = file.tell(), 0, 0
+        for piece in self._pieces(file, states_bytes):
+            crc, length = zlib.crc32(piece, crc), length + len(piece)
+        if length < states_bytes or file.read(CHECKSUM_BYTES) != _checksum(crc):
             return None
-        return about, packed[: -4 * states], packed[-4 * states :]
+        return about, begin, states_bytes
 
-    def add(self, search: Search, level: list[Span]) -> None:
+    def _pieces(self, file: BinaryIO, length: int) -> Iterator[bytes]:
+        """So many bytes of the file, some whole states at a time; fewer where it ends."""
+        together = max(1, READ_BYTES // self._state_bytes) * self._state_bytes
+        while length and (piece := file.read(min(together, length))):
+            length -= len(piece)
+            yield piece
+
+    def add(self, search: Search, level: Level) -> None:
         """Write a level to the disk; it is there when this returns."""
         assert self._file is not None
-        words, parents = search.saved(level)
-        packed = words + parents
         about = {
-            "spans": level,
+            "states": size(level),
             "transitions": search.transitions,
             "terminal": search.terminal_states,
             "held": search.held,
             "rows": sorted(search.covered()),
-            "crc": zlib.crc32(packed),
         }
         self._file.write(json.dumps(about).encode() + b"\n")
-        self._file.write(packed)
+        crc = 0
+        for words in search.saved(level):
+            crc = zlib.crc32(words, crc)
+            self._file.write(words)
+        self._file.write(_checksum(crc))
         self._flush()
 
     def _flush(self) -> None:
@@ -137,3 +155,7 @@ class SavedSearch:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _checksum(crc: int) -> bytes:
+    return crc.to_bytes(CHECKSUM_BYTES, "little")
