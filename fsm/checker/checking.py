@@ -198,8 +198,11 @@ class _Check:
             symmetry=self.symmetric or "",
             order=options.order,
             notes=[
-                f"nothing reads {field}: remove it, or say in UNREAD why it stays"
-                for field in self.system.unread()
+                *self.system.NOTES,
+                *(
+                    f"nothing reads {field}: remove it, or say in UNREAD why it stays"
+                    for field in self.system.unread()
+                ),
             ],
         )
 
