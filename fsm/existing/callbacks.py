@@ -9,14 +9,17 @@ it, when a callback outside the subset may write it, or one that runs before gua
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
+import itertools
+import linecache
 import re
 import types
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.existing.oracle import CannotRead
+from epochgate.fsm.existing.oracle import CannotRead, Validator
 from epochgate.fsm.existing.table import ReadTable
 from epochgate.fsm.fields import BoolField, IntField
 from epochgate.fsm.machine import Machine
@@ -113,7 +116,7 @@ class Callbacks:
         """Return the methods of a machine class for these guards and callbacks."""
         found: dict[str, Any] = {}
         for one in callbacks:
-            function, _ = self._method(one)
+            function = without_arguments(self._method(one)[0])
             gives = bool if _key(one) in self._guards else None
             found |= self._with_helpers(function)
             found[self._table.words.callback(one)] = _annotated(function, gives)
@@ -131,12 +134,15 @@ class Callbacks:
 
     def _against(self, callback: Any, gives: type | None, forbidden: tuple[str, ...]) -> str:
         function, reason = self._method(callback)
+        function = without_arguments(function)
+        if isinstance(callback, Validator):
+            return "it stops an event by an exception"
         if reason:
             return reason
         if inspect.iscoroutinefunction(function):
             return "it is a coroutine"
         if len(inspect.signature(function).parameters) != 1:
-            return "it takes arguments of the trigger"
+            return "it uses arguments of the trigger"
         helpers = self._with_helpers(function)
         if gives is bool and not _always_returns(_tree(function)):
             return "it does not always return a value"
@@ -174,6 +180,8 @@ class Callbacks:
 
     def _method(self, callback: Any) -> tuple[Any, str]:
         """The plain method that a callback is, or why it is none."""
+        if isinstance(callback, Validator):
+            return self._method(callback.func)
         if isinstance(callback, str):
             for owner in self._owners:
                 kind = owner if isinstance(owner, type) else type(owner)
@@ -235,6 +243,36 @@ def _writes(body: ast.AST, field: str) -> bool:
             if node.id in WRITERS or is_handed_on:
                 return True
     return False
+
+
+_texts = itertools.count(1)
+
+
+@functools.lru_cache(maxsize=1024)
+def without_arguments(function: Any) -> Any:
+    """The same method without the arguments of its trigger, where it does not use them."""
+    body = _tree(function) if isinstance(function, types.FunctionType) else None
+    if not isinstance(body, ast.FunctionDef) or len(inspect.signature(function).parameters) == 1:
+        return function
+    taken = body.args
+    names = {one.arg for one in [*taken.posonlyargs, *taken.args, *taken.kwonlyargs][1:]}
+    names |= {one.arg for one in (taken.vararg, taken.kwarg) if one is not None}
+    used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+    if names & used or function.__closure__ or body.decorator_list:
+        return function
+    first = [*taken.posonlyargs, *taken.args][:1]
+    alone = ast.arguments([], first, None, [], [], None, [])
+    text = ast.unparse(
+        ast.FunctionDef(body.name, alone, body.body, [], None, lineno=1, col_offset=0)
+    )
+    file = f"<{function.__qualname__} without arguments {next(_texts)}>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    names_there: dict[str, Any] = {**function.__globals__}
+    exec(compile(text, file, "exec"), names_there)  # noqa: S102  # a method of the user's model
+    made = names_there[body.name]
+    made.__qualname__ = function.__qualname__
+    made.__annotations__ = {n: a for n, a in function.__annotations__.items() if n == "return"}
+    return made
 
 
 def _always_returns(body: ast.AST | None) -> bool:

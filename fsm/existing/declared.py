@@ -95,6 +95,10 @@ class Writer:
             ends = [name for name in self._table.states if name not in self._table.dead]
             marked["ends"] = terminal("it ends in final states only")
             self._write_claim("ends", self._in(ends))
+        if self._table.unreachable:
+            names = ", ".join(map(repr, self._table.unreachable))
+            marked["reached"] = sometimes(f"every state is reached, also {names}")
+            self._write_claim("reached", "False")
         self._source.append("def never(self) -> bool:\n    return False\n")
         rows = self._rows()
         made = _functions(self._source, self._table.oracle.name)
@@ -117,6 +121,7 @@ class Writer:
         system = {name: mark(made[name]) for name, mark in marked.items()}
         system |= {
             "__module__": __name__,
+            "__qualname__": f"<read from {self._table.oracle.name}>",
             "STEPS": steps,
             self._attribute: machines(machine),
             "UNREAD": {

@@ -34,7 +34,7 @@ def state_machine(
     Raises FuzzUnavailable, and CannotRead for arguments of an unknown trigger.
     """
     try:
-        from hypothesis import strategies as st
+        from hypothesis import Phase, settings, strategies as st
         from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
     except ImportError as error:
         raise FuzzUnavailable("hypothesis is needed; pip install 'epochgate[fuzz]'") from error
@@ -73,6 +73,9 @@ def state_machine(
         def holds(self) -> None:
             _hold(table, self.watch, self.made, invariants)
 
+    # Hypothesis would look for ten seconds for lines of ours that explain a failure.
+    phases = [phase for phase in Phase if phase is not Phase.explain]
+    Fuzzed.TestCase.settings = settings(Fuzzed.TestCase.settings, phases=phases)
     Fuzzed.__name__ = Fuzzed.__qualname__ = f"Fuzzed{table.oracle.name}"
     return Fuzzed
 

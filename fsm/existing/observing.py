@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochgate.fsm.existing.of_statemachine import OWN_EVENTS
-from epochgate.fsm.existing.oracle import Ask, Configuration, Fired, paths
+from epochgate.fsm.existing.oracle import Ask, Configuration, Fired, paths, quiet
 from epochgate.fsm.existing.table import ReadTable
 
 REFUSALS = ("MachineError", "TransitionNotAllowed")
@@ -153,9 +153,12 @@ class OfTransitions:
         if error is not None and type(error).__name__ not in REFUSALS:
             return  # a callback has raised: the test fails of it, and the state is the user's
         replay = Replay(event.answers)
-        said = self._oracle.fire(event.source, event.trigger, replay)
-        if replay.is_short:
+        with quiet():
+            said = self._oracle.fire(event.source, event.trigger, replay)
+        if replay.is_short and event.inside is not None:
             return  # a callback fired the next event before all guards were asked
+        if replay.is_short:
+            raise self._differs(event, said, "fewer guards were asked")
         is_refused = error is not None
         if event.inside is None and self._has_refusals:
             if is_refused and said.kind not in ("refused", "broken"):

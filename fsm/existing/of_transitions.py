@@ -1,7 +1,7 @@
 """Machines of the library `transitions` as an oracle: core, nested, queued, locked and async ones.
 
-Works on a shallow copy whose states and events are copies too; lists of callbacks, transitions and
-conditions are those of the machine itself, which is not changed. The library is not imported here.
+Works on a shallow copy whose states and events are copies too; lists of callbacks and conditions
+are those of the machine itself, which is not changed. The library is not imported here.
 """
 
 from __future__ import annotations
@@ -117,14 +117,17 @@ class TransitionsOracle:
         if getattr(one, "retries", 0):
             one.retries = 0
             self.notes.append(f"{state.name!r} counts its retries: the limit is not in the table")
-        if getattr(one, "states", None):
+        if hasattr(one, "states"):
             one.states = OrderedDict((n, self._copied_state(s)) for n, s in one.states.items())
+            one.events = {n: self._copied_event(e, None) for n, e in one.events.items()}
         return one
 
     @staticmethod
     def _copied_event(event: Any, probe: Any) -> Any:
         one = copy.copy(event)
-        one.machine = probe
+        one.transitions = defaultdict(list, {n: [*found] for n, found in event.transitions.items()})
+        if probe is not None:
+            one.machine = probe
         return one
 
     def _states(self, states: Any, prefix: str) -> Iterator[StateOf]:

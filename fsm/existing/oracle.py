@@ -8,6 +8,8 @@ way of answering is tried, which gives the table.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -184,6 +186,25 @@ def explore(oracle: Oracle) -> Explored:
 
     Raises CannotRead when there is too much of it.
     """
+    with quiet():
+        return _explored(oracle)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the libraries from logging each trigger that is refused."""
+    loggers = [logging.getLogger(name) for name in ("transitions", "statemachine")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _explored(oracle: Oracle) -> Explored:
     found = Explored(oracle, oracle.initial())
     _follow(found, found.initial)
     found.reachable = {*found.names}
