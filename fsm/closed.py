@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
+from epochgate.fsm.choosing import initially as initially, start_conditions
 from epochgate.fsm.claims import (
     Fairness as Fairness,
     Property as Property,
@@ -103,6 +104,8 @@ class ClosedSystem(System):
 
     UNREAD: ClassVar[dict[str, str]] = {}
     """`machine.field` -> why it stays, although nothing in the system reads it."""
+
+    IS_CLOSED: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
@@ -339,6 +342,7 @@ class ClosedSystem(System):
         for claim in cls.properties():
             methods += [(None, name) for name in (claim.name, claim.then) if name]
             methods += [(None, name) for name in cls.measured(claim)]
+        methods += [(None, name) for name in start_conditions(cls)]
         read = fields_read(cls.SUBSET, methods)
         return [
             f"{name}.{field}"
@@ -383,14 +387,10 @@ class BoundedDeque(deque[Any]):
 
     def append(self, item: Any) -> None:
         """Append a call; raises Full."""
-        _use_room(self)
+        if self.room == 0:
+            raise Full
+        self.room -= 1
         super().append(item)
-
-
-def _use_room(queue: BoundedDeque) -> None:
-    if queue.room == 0:
-        raise Full
-    queue.room -= 1
 
 
 class _Wired:

@@ -13,6 +13,7 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
+from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
@@ -26,6 +27,9 @@ OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
+
+EDGE_BYTES, VERTEX_BYTES = 24, 128
+"""What the graph of a search and its judgement take for each transition and each state."""
 
 
 class CannotCheck(UsageError):
@@ -138,6 +142,7 @@ class _Check:
         self.layout = lowering.layout
         if self.symmetric is not None:
             verify(self.program, self.symmetric)
+        self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
         self.search: Search = choice.search(
             options.engine,
@@ -256,7 +261,7 @@ class _Check:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
                 self.search.recount(about["transitions"], about["terminal"], about["held"])
-        return (last, False) if last else (self.search.begin(self.program.initial), True)
+        return (last, False) if last else (self.search.begin(self.initial), True)
 
     def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
         states = self.search.descend(budget.pause)
@@ -269,6 +274,15 @@ class _Check:
         promises = [p for p in self.properties if p.kind in WITHOUT_END]
         if not promises:
             return None
+        search = self.search
+        needed = search.transitions * EDGE_BYTES + search.states * VERTEX_BYTES
+        if needed > self.max_memory - search.memory_bytes:
+            raise Stopped(
+                f"{promises[0].claim!r} is about runs without end, whose graph of "
+                f"{search.transitions:,} transitions needs about {needed >> 20} MiB beside the "
+                f"{search.memory_bytes >> 20} MiB of the states, of {self.max_memory >> 20} MiB: "
+                f"set a larger --max-memory, or smaller constants"
+            )
         from epochgate.fsm.checker.liveness import judged
 
         judgement = judged(self.search, self.system, self.program, promises)

@@ -78,7 +78,7 @@ class _Promise:
         if promise.kind == "leads_to":
             starts = starts & self._holds(promise.name)
         elif promise.kind == "eventually":
-            starts = starts & (np.arange(found.states) == 0)
+            starts = starts & np.isin(np.arange(found.states), search.initial())
         self._starts = np.flatnonzero(starts)
 
     def _holds(self, name: str) -> Any:
@@ -104,7 +104,7 @@ class _Promise:
         if self._promise.kind == "eventually_always":
             kept = self._holds(self._promise.name)[loops.states(entry, cycle)]
             lost = len(prefix) + int(np.argmin(kept))
-        return Lasso(self._promise, steps, len(prefix), tuple(told), lost)
+        return Lasso(self._promise, chain[0], steps, len(prefix), tuple(told), lost)
 
     def rests_on(self) -> str:
         """The fairness without any part of which this promise would be broken, as text."""

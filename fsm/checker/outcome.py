@@ -12,7 +12,7 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.python_target import StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
-from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search
+from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search, Words
 from epochgate.fsm.checker.result import (
     Counterexample,
     PropertyResult,
@@ -40,6 +40,8 @@ class Lasso:
     """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
 
     property: Property
+    initial: int
+    """The state in which it begins."""
     steps: tuple[int, ...]
     cycle: int
     fairness: tuple[str, ...] = ()
@@ -55,6 +57,8 @@ class Walk:
     steps: tuple[int, ...]
     fault: int
     held: int = 0
+    initial: Words = ()
+    """The state in which it begins."""
 
 
 def told_after(steps: int) -> str:
@@ -184,7 +188,7 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._program.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.steps, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
@@ -241,7 +245,9 @@ class Outcome:
         }[declared.kind]
         lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
         about = self._about(declared, f"not {end}: {declared.claim}{lost}")
-        told = retelling.tell(self._program.initial, found.steps, cycle=found.cycle, **about)
+        assert isinstance(self._search, Search)
+        start = self._search.words(found.initial)
+        told = retelling.tell(start, found.steps, cycle=found.cycle, **about)
         return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:

@@ -116,7 +116,11 @@ def _coverage(result: Result) -> list[str]:
 def counterexample(found: Counterexample) -> list[str]:
     """The way to the violation, step by step."""
     lines = [f"{found.message}", f"  at {found.file}:{found.line}"]
-    lines.append(f"  {len(found.steps)} steps from the initial state:")
+    if found.begins:
+        begins = ", ".join(f"{place} {_shown(value)}" for place, value in found.begins.items())
+        lines.append(f"  {len(found.steps)} steps from the initial state with {begins}:")
+    else:
+        lines.append(f"  {len(found.steps)} steps from the initial state:")
     for step in found.steps:
         if found.cycle is not None and step.number == found.cycle + 1:
             lines.append("  from here on the steps repeat for ever:")

@@ -111,11 +111,13 @@ class Counterexample:
     cycle: int | None = None
     fairness: tuple[str, ...] = ()
     """Of a run without end, line by line, how it satisfies the fairness that is demanded."""
+    begins: dict[str, Any] = field(default_factory=dict)
+    """`instance.field` -> what it begins with, where a check chooses that."""
 
 
 @dataclass
 class Result:
-    """The outcome of one check; `states` are distinct ones, and the initial state is not counted
+    """The outcome of one check; `states` are distinct ones, and the initial states are not counted
     among the `transitions`.
     """
 

@@ -9,7 +9,7 @@ guards are really evaluated; the runtime has a stage that plays on a production 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from epochgate.errors import UsageError
@@ -58,12 +58,13 @@ class Stage(Protocol):
 
 
 class MachineStage:
-    """Plays on the machines of `system`, which begins in its initial state.
+    """Plays on the machines of `system`, which begins in its initial state; `begins` maps
+    `instance.field` to what it begins with, where a check chooses that.
 
-    Raises DeclarationError for a field without a bound.
+    Raises DeclarationError for a field without a bound, and StepUnknown for an unknown field.
     """
 
-    def __init__(self, system: ClosedSystem) -> None:
+    def __init__(self, system: ClosedSystem, begins: Mapping[str, Any] | None = None) -> None:
         self._system = system
         self._steps: dict[str, tuple[Step, Machine]] = {}
         for step, machine in system.step_instances():
@@ -72,6 +73,23 @@ class MachineStage:
         self._packing = Packing(system, Layout(system))
         self._step_claims = StepClaims(system)
         self._demands = [p for p in system.properties() if p.kind == "always"]
+        self._begin(begins or {})
+
+    def _begin(self, begins: Mapping[str, Any]) -> None:
+        fields = {
+            f"{name}{''.join(f'[{i}]' for i in machine.index)}.{field}": (machine, field)
+            for name in self._system.MACHINES
+            for machine in self._system.instances(name)
+            for field in ("state", *machine.FIELDS)
+        }
+        for place, value in begins.items():
+            if place not in fields:
+                raise StepUnknown(
+                    f"{type(self._system).__name__} has no field {place!r} to begin with "
+                    f"{value!r}; the schedule belongs to another system or to other constants"
+                )
+            setattr(*fields[place], [*value] if isinstance(value, list) else value)
+        self._packing.words()  # finds what is outside its bound
 
     @property
     def system(self) -> ClosedSystem:
@@ -255,11 +273,18 @@ def _expect_no_deadlock(stage: Stage) -> None:
 
 
 def play(
-    system: ClosedSystem, *schedule: str, cycle: int | None = None, promise: str = ""
+    system: ClosedSystem,
+    *schedule: str,
+    cycle: int | None = None,
+    promise: str = "",
+    begins: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Play a schedule on the machines of a closed system in its initial state, as `play_on` does.
+    `begins` is as for `MachineStage`.
 
     Raises ClaimBroken, StepUnknown, and DeclarationError for a field without a bound.
     """
     __tracebackhide__ = True
-    return play_on(MachineStage(system), schedule, cycle=cycle, promise=promise)
+    stage = MachineStage(system, begins)
+    stage.expect_claims()
+    return play_on(stage, schedule, cycle=cycle, promise=promise)

@@ -40,6 +40,7 @@ from epochgate.fsm.checker.compiler.layout import Layout, changed
 from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
 from epochgate.fsm.checker.step_claims import members, not_in_each
+from epochgate.fsm.choosing import start_conditions
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
@@ -121,6 +122,7 @@ class Lowering(Statements):
                     properties[name] = self.method(SYSTEM, name)
             if found.kind == "always" and found.then:
                 properties[found.name] = self._implication(found.then, found.name, properties)
+        conditions = [self.method(SYSTEM, name) for name in start_conditions(type(self.system))]
         self._refuse_cycles()
         owner = type(self.system)
         file, line = class_place(owner)
@@ -139,6 +141,8 @@ class Lowering(Statements):
             rows=self.rows,
             covers=self._covers,
             initial=self.layout.pack(self.layout.initial),
+            starts=self.layout.starts,
+            start_conditions=tuple(conditions),
             blocks=self.layout.blocks,
         )
 
