@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,9 @@ from epochgate.fsm.checker.engines.search import (
     Span,
     Stopped,
     Words,
+    distinct,
 )
+from epochgate.fsm.checker.memory_limit import free_bytes
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import Optimisation
@@ -46,6 +48,8 @@ ALONE_MAX = 1 << 12
 """A level with fewer states is left to one thread."""
 DESCENT = 1 << 17
 """New states between two pauses of a depth-first search."""
+OPTIMISER_BYTES = 384 << 20
+"""The compiler of optimised code is left out where less memory is free."""
 STATES_MAX = (1 << 32) - 2
 """A slot has 32 bits for a state's number."""
 
@@ -185,7 +189,9 @@ class CompiledSearch(Search):
         """Have optimised code made once the search is large, and go over to it when it is done."""
         if self._is_optimised or self.states < self._optimise_from:
             return
-        if self._optimisation is None:
+        if self._optimisation is None and free_bytes() < OPTIMISER_BYTES:
+            self._is_optimised = True
+        elif self._optimisation is None:
             self._optimisation = self._target.optimise()
         elif self._optimisation.is_done:
             self._is_optimised = True
@@ -198,16 +204,12 @@ class CompiledSearch(Search):
 
     # The search
 
-    def begin(self, initial: Words) -> list[Span]:
-        worker = self.workers[0]
-        self._give_chunk(worker)
-        start = worker[k.NEXT]
-        width = self.program.words
-        self.pool[start * width : (start + 1) * width] = initial
-        self.parents[start] = start
-        self._refill(start, start + 1)
-        worker.status[k.NEXT] = start + 1
-        return self._close_level()
+    def begin(self, initial: Iterable[Words]) -> list[Span]:
+        states = distinct(self.program, initial)
+        words = np.array(states, np.int64).tobytes()
+        level = [(0, len(states))]
+        self.restore(level, words, np.arange(len(states), dtype=np.uint32).tobytes(), set())
+        return level
 
     def _refill(self, first: int, end: int) -> None:
         self.kernels.refill(
@@ -302,7 +304,8 @@ class CompiledSearch(Search):
     def descend(self, pause: Pause) -> Finding | list[Span]:
         worker = self.workers[0]
         stack = reserved(self._limit, np.uint32)
-        worker.status[k.STACK] = 1
+        stack[: self.states] = np.arange(self.states)
+        worker.status[k.STACK] = self.states
         while worker[k.STACK]:
             pause()
             self._improve()
