@@ -94,7 +94,7 @@ def test_a_field_is_given_up_where_something_else_may_write_it() -> None:
     "meddle",
     [
         lambda model: setattr(model, "tries", 0),
-        types.MethodType(lambda self: vars(self).clear(), object()),
+        types.MethodType(lambda self: self.__dict__.clear(), types.SimpleNamespace()),
         print,
     ],
 )
