@@ -3,7 +3,8 @@
 A table passes when it is made of names, every name in it resolves, no row is written twice, the
 rows of one (state, trigger) pair exclude each other, every state can be reached and, unless it is
 declared terminal, left. Exclusion is syntactic: two rows of a pair must disagree on a guard that
-both name, so a reader can see it.
+both name, so a reader can see it. A table that was read from another library (`IS_READ`) need not
+be so: what it is like is reported.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ class Declaration:
         self._triggers()
         for row in self.machine.ROWS:
             self._row(row)
-        self._exclusion()
-        self._reachability()
+        if not self.machine.IS_READ:
+            self._exclusion()
+            self._reachability()
         self._arguments()
 
     def _forms(self) -> None:
@@ -101,9 +103,11 @@ class Declaration:
         states = self.machine.STATES
         if not states or len(set(states)) != len(states):
             raise self.fault(f"STATES must be distinct names and at least one, not {states!r}")
-        for state in (self.machine.INITIAL, *self.machine.TERMINAL):
+        for state in (self.machine.INITIAL, *self.machine.STARTS, *self.machine.TERMINAL):
             if state not in states:
                 raise self.fault(f"{state!r} is not among STATES {states!r}")
+        if self.machine.STARTS and self.machine.INITIAL not in self.machine.STARTS:
+            raise self.fault(f"INITIAL {self.machine.INITIAL!r} is not among STARTS; add it")
 
     def _triggers(self) -> None:
         machine = self.machine
@@ -177,7 +181,8 @@ class Declaration:
         for source, row in self.machine.expanded_rows():
             if row.dest is not None:
                 arrows[source].add(row.dest)
-        reached, frontier = {self.machine.INITIAL}, [self.machine.INITIAL]
+        frontier = [self.machine.INITIAL, *self.machine.STARTS]
+        reached = {*frontier}
         while frontier:
             for dest in sorted(arrows[frontier.pop()] - reached):
                 reached.add(dest)

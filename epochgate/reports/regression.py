@@ -67,7 +67,13 @@ def pytest_module(
 def _aliases(found: list[Found]) -> Iterator[tuple[type[ClosedSystem], str]]:
     """A name for each class: its own, unless another class of that name came before."""
     taken: dict[str, type[ClosedSystem]] = {}
-    for _, system, *_ in found:
+    for name, system, *_ in found:
+        if "<read from" in system.__qualname__:
+            raise SystemNotImportable(
+                f"{name} was read from a machine of another library, and no test can import its "
+                f"system; call `from_transitions(...).check()` in a test, or `fuzz`, which drives "
+                f"real objects"
+            )
         if "<" in system.__qualname__ or system.__module__ == "__main__":
             raise SystemNotImportable(
                 f"{system.__module__}.{system.__qualname__} is declared where no test can import "
@@ -143,7 +149,16 @@ def _test(
             f"        cycle={found.cycle},  # after these, it {repeats} for ever",
             f'        promise="{found.property}",',
         ]
+    if found.begins:
+        lines += ["        begins={", *_begins(found), "        },"]
     return "\n".join([*lines, "    )", ""])
+
+
+def _begins(found: Counterexample) -> Iterator[str]:
+    """What fields begin with, where the check chose it: one line each."""
+    for place, value in found.begins.items():
+        shown = f'"{value}"' if isinstance(value, str) else repr(value)
+        yield f'            "{place}": {shown},'
 
 
 def _claim(result: Result, found: Counterexample) -> str:

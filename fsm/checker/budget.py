@@ -7,16 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from epochgate.fsm.checker.engines.search import Search, Stopped
+from epochgate.fsm.checker.memory_limit import LEAST_FREE_BYTES, free_bytes
 
 REPORT_EVERY_S = 0.5
+LOOK_EVERY_S = 0.1
+"""How often the memory that is left is looked at."""
 FORESIGHT_MAX = 200
 """A forecast beyond this multiple of the states found is not shown."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A search under way; `estimate` is a guess at the number of all states, None while the levels
-    still widen.
+    """A search under way.
+
+    `estimate` is a guess at the number of all states, None while the levels still widen, and
+    `room_for` one at how many there is memory for. `growth` is how many times as many states the
+    newest level has as the one before.
     """
 
     states: int
@@ -27,6 +33,12 @@ class Report:
     memory_bytes: int
     elapsed_s: float
     estimate: int | None
+    room_for: int
+    growth: float
+
+    @property
+    def bytes_per_state(self) -> float:
+        return self.memory_bytes / max(1, self.states)
 
 
 Progress = Callable[[Report], None]
@@ -47,13 +59,17 @@ class Budget:
         self._search, self._progress = search, progress
         self._max_states, self._max_memory = max_states, max_memory
         self._max_seconds = max_seconds
-        self._begun_s = self._reported_s = time.monotonic()
+        self._begun_s = self._reported_s = self._looked_s = time.monotonic()
         self._states_before = search.states
         self._frontiers: list[int] = []
 
     def level(self, frontier: int) -> None:
         """A new level of `frontier` states begins."""
         self._frontiers.append(frontier)
+
+    @property
+    def depth(self) -> int:
+        return len(self._frontiers)
 
     @property
     def elapsed_s(self) -> float:
@@ -65,10 +81,24 @@ class Budget:
             raise Stopped(f"the budget of {self._max_states:,} states is used up")
         if search.memory_bytes > self._max_memory:
             raise Stopped(f"the memory budget of {self._max_memory >> 20} MiB is used up")
+        self._look_at_memory()
         if self._max_seconds is not None and self.elapsed_s > self._max_seconds:
             raise Stopped(f"the budget of {self._max_seconds:g} seconds is used up")
         if self._progress is not None:
             self._report(self._progress)
+
+    def _look_at_memory(self) -> None:
+        """Stop before the kernel ends this process, whatever it is that takes the memory."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s < LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        if (free := free_bytes()) < LEAST_FREE_BYTES:
+            raise Stopped(
+                f"only {free >> 20} MiB of memory are left on this machine or in its control group "
+                f"(container); the search takes {self._search.memory_bytes >> 20} MiB of it: give "
+                f"more, or set a smaller --max-memory"
+            )
 
     def _report(self, progress: Progress) -> None:
         now_s = time.monotonic()
@@ -82,10 +112,12 @@ class Budget:
                 transitions=search.transitions,
                 states_per_s=(search.states - self._states_before) / elapsed_s,
                 frontier=self._frontiers[-1] if self._frontiers else 0,
-                depth=len(self._frontiers),
+                depth=self.depth,
                 memory_bytes=search.memory_bytes,
                 elapsed_s=elapsed_s,
                 estimate=estimate(search.states, self._frontiers),
+                room_for=search.states * self._max_memory // max(1, search.memory_bytes),
+                growth=self._frontiers[-1] / self._frontiers[-2] if self.depth > 1 else 0.0,
             )
         )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
@@ -18,6 +20,8 @@ from epochgate.fsm.checker.result import (
     Verdict,
 )
 from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.checker.step_claims import not_in_each
+from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
 
 OVER_A_BOUND = ("range", "overflow")
@@ -40,6 +44,10 @@ class Lasso:
     """The state in which it begins."""
     steps: tuple[int, ...]
     cycle: int
+    fairness: tuple[str, ...] = ()
+    """How it is fair, line by line."""
+    lost: int | None = None
+    """After how many steps, in the loop, what should hold for good does not."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,13 @@ class Walk:
     steps: tuple[int, ...]
     fault: int
     held: int = 0
+    initial: Words = ()
+    """The state in which it begins."""
+
+
+def told_after(steps: int) -> str:
+    """Say when: after how many steps."""
+    return f"after step {steps}" if steps else "at the beginning"
 
 
 Found = Finding | StoppedEarly | Lasso | Walk | None
@@ -74,9 +89,12 @@ class Outcome:
         search: Seen,
         properties: tuple[Property, ...],
         found: Found,
+        rests: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._system, self._program, self._layout = system, program, layout
         self._search, self._declared, self._found = search, properties, found
+        self._rests = rests
+        """For claims about runs without end, on which fairness they rest."""
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -150,13 +168,13 @@ class Outcome:
             premise = declared.then if declared.kind == "always" else declared.name
             if not self._held(premise):
                 return Verdict.VACUOUS, f"{premise} holds in no reachable state"
-        return Verdict.PASS, ""
+        return Verdict.PASS, self._rests.get(declared.name, "")
 
     def _is_decided(self, declared: Property) -> bool:
         """Whether the search went far enough; promises are examined in their order, at the end."""
         if isinstance(self._found, Lasso):
             position = self._declared.index
-            is_promise = declared.kind in ("eventually", "leads_to")
+            is_promise = declared.kind in WITHOUT_END
             return not is_promise or position(declared) < position(self._found.property)
         return self._found is None
 
@@ -170,7 +188,7 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._program.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.steps, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
@@ -207,6 +225,9 @@ class Outcome:
             declared = self._violated(held)
             return self._about(declared, f"not always: {declared.claim}")
         found = self._program.faults[fault]
+        if found.kind == "each_step":
+            declared = next(p for p in self._declared if not_in_each(p) == found.message)
+            return self._about(declared, found.message)
         return {
             "kind": found.kind,
             "message": found.message,
@@ -216,9 +237,16 @@ class Outcome:
 
     def _lasso(self, retelling: Retelling, found: Lasso) -> Counterexample:
         declared = found.property
-        end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
-        about = self._about(declared, f"not {end}: {declared.claim}")
-        return retelling.tell(found.initial, found.steps, cycle=found.cycle, **about)
+        end = {
+            "eventually": "ever",
+            "leads_to": f"leads to {declared.then}",
+            "infinitely_often": "again and again",
+            "eventually_always": "for good",
+        }[declared.kind]
+        lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
+        about = self._about(declared, f"not {end}: {declared.claim}{lost}")
+        told = retelling.tell(found.initial, found.steps, cycle=found.cycle, **about)
+        return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.name).__code__

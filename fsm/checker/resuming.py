@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,6 +38,7 @@ def identity(program: Program) -> str:
         [(step.label, step.enabled, step.function) for step in program.steps],
         program.properties,
         program.initial,
+        [program.starts, program.start_conditions],
         program.blocks,
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -50,6 +51,9 @@ class SavedSearch:
         self._path, self._identity, self._system = path, identity(program), system
         self._state_bytes = program.words * 8
         self._file: BinaryIO | None = None
+        self._end = self._levels = 0
+        self.failure = ""
+        """Why no more levels are saved; the search goes on without."""
 
     def levels(self, search: Search) -> Iterator[tuple[Level, dict[str, Any]]]:
         """Restore the levels that are there, one after the other, and get ready to add more."""
@@ -66,17 +70,21 @@ class SavedSearch:
             file.seek(begin)
             level = search.restore(self._pieces(file, states_bytes), set(about["rows"]))
             file.seek(kept)
+            self._levels += 1
             yield level, about
-        file.seek(kept)
-        file.truncate()
+        self._end = kept
+        os.ftruncate(file.fileno(), kept)
 
     def _create(self) -> None:
         head = {"format": FORMAT, "system": self._system, "identity": self._identity}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._path.open("xb")
         self._claim(self._file)
-        self._file.write(json.dumps(head).encode() + b"\n")
-        self._flush()
+        try:
+            self._append([json.dumps(head).encode() + b"\n"])
+        except OSError as error:
+            self._path.unlink()
+            raise CannotResume(f"{self._path} cannot be written: {error.strerror}") from error
 
     def _claim(self, file: BinaryIO) -> None:
         try:
@@ -130,8 +138,9 @@ class SavedSearch:
             yield piece
 
     def add(self, search: Search, level: Level) -> None:
-        """Write a level to the disk; it is there when this returns."""
-        assert self._file is not None
+        """Write a level to the disk; it is there when this returns, unless there is a `failure`."""
+        if self._file is None:
+            return
         about = {
             "states": size(level),
             "transitions": search.transitions,
@@ -139,22 +148,43 @@ class SavedSearch:
             "held": search.held,
             "rows": sorted(search.covered()),
         }
-        self._file.write(json.dumps(about).encode() + b"\n")
+        try:
+            self._append(self._record_of(about, search, level))
+        except OSError as error:
+            self.failure = (
+                f"{self._path} has no room for more than {self._levels} levels ({error.strerror}): "
+                f"move it to a larger disk, and --resume goes on from there"
+            )
+            os.ftruncate(self._file.fileno(), self._end)
+            self.close()
+        else:
+            self._levels += 1
+
+    def _record_of(self, about: dict[str, Any], search: Search, level: Level) -> Iterator[bytes]:
+        yield json.dumps(about).encode() + b"\n"
         crc = 0
         for words in search.saved(level):
             crc = zlib.crc32(words, crc)
-            self._file.write(words)
-        self._file.write(_checksum(crc))
-        self._flush()
+            yield words
+        yield _checksum(crc)
 
-    def _flush(self) -> None:
+    def _append(self, pieces: Iterable[bytes]) -> None:
+        """Write behind everything that is there, and wait for the disk."""
         assert self._file is not None
-        self._file.flush()
+        end = self._end
+        for piece in pieces:
+            rest = memoryview(piece)
+            while rest:
+                written = os.pwrite(self._file.fileno(), rest, end)
+                rest, end = rest[written:], end + written
         os.fsync(self._file.fileno())
+        self._end = end
 
     def close(self) -> None:
+        """Let the file go for searches elsewhere."""
         if self._file is not None:
             self._file.close()
+            self._file = None
 
 
 def _checksum(crc: int) -> bytes:

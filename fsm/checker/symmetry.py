@@ -19,8 +19,10 @@ from typing import Any
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
+from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.random_numbers import below, following, scrambled
+from epochgate.fsm.choosing import start_conditions
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.fields import ArrayField
 from epochgate.fsm.machine import Machine
@@ -63,6 +65,10 @@ class _Uses:
         self._system, self._name, self._over = system, name, system.INDEX_SETS[name]
         self._members: dict[tuple[type, str], set[str]] = {}
         """The parameters of a method that are given members of the index set."""
+        for claim in system.properties():
+            if claim.each == name:
+                for method in (claim.name, *system.measured(claim)):
+                    self._members.setdefault((type(system), method), set()).add(name)
         self._methods = [
             (owner, method)
             for owner in (*system.MACHINES.values(), type(system))
@@ -73,7 +79,10 @@ class _Uses:
         if issubclass(owner, Machine):
             started = {n for r in owner.ROWS for n in (*r.conditions, *r.unless, *r.actions)}
         else:
-            started = {n for p in self._system.properties() for n in (p.name, p.then) if n}
+            claims = self._system.properties()
+            started = {n for p in claims for n in (p.name, p.then) if n}
+            started |= {n for p in claims for n in self._system.measured(p)}
+            started |= {*start_conditions(type(self._system))}
         seen: set[str] = set()
         frontier = sorted(started)
         while frontier:
@@ -269,8 +278,9 @@ def verify(program: Program, name: str) -> None:
     """Permute states along random walks; NotSymmetric where something else can happen then."""
     comparison = _Comparison(program)
     x = scrambled(0)
-    for _ in range(WALKS if program.blocks[0] > 1 else 0):
-        state = program.initial
+    initial = initial_states(program, name)
+    for walk in range(WALKS if program.blocks[0] > 1 else 0):
+        state = initial[walk * len(initial) // WALKS]
         for _ in range(WALK_STEPS_MAX):
             try:
                 if not comparison.agrees(state):

@@ -11,7 +11,7 @@ import pytest
 from epochgate.fsm.checker import check
 from epochgate.fsm.checker.compiler import layout
 from epochgate.fsm.checker.compiler.lowering import Lowering
-from epochgate.fsm.checker.engines import compiled, plan, replanning, store
+from epochgate.fsm.checker.engines import keeping, plan, replanning, store
 from epochgate.fsm.checker.engines.functions import Functions, compiled_target
 from epochgate.fsm.checker.engines.plan import Plan
 from epochgate.fsm.checker.engines.store import Table
@@ -28,7 +28,12 @@ SMALL = [
     for system in vars(small_systems).values()
     if isinstance(system, type) and issubclass(system, ClosedSystem) and system is not ClosedSystem
 ]
-WIDE = (Gymnasium, Relay, lambda: Reference(N=3, C=1, K=1, E=1), lambda: Reference(N=2, C=1, K=1, E=2))
+WIDE = (
+    Gymnasium,
+    Relay,
+    lambda: Reference(N=3, C=1, K=1, E=1),
+    lambda: Reference(N=2, C=1, K=1, E=2),
+)
 
 
 def verdict(system: Any, **options: Any) -> tuple[Any, ...]:
@@ -48,7 +53,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     has other plans made time and again; the list holds how many parts their keys had.
     """
     parts: list[int] = []
-    choose = replanning.plan
+    choose = plan.plan
 
     def noted(words: int, count: int, states: Any) -> Plan:
         parts.append(count)
@@ -56,7 +61,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(store, "SLOTS_BEGIN", 1 << 13)
     monkeypatch.setattr(store, "LEVEL_BITS_MIN", 3)
-    monkeypatch.setattr(compiled, "PLANNED_FROM", 40)
+    monkeypatch.setattr(keeping, "PLANNED_FROM", 40)
     monkeypatch.setattr(layout, "WORD_BITS", 20)
     monkeypatch.setattr(plan, "KEY_BITS", 44)
     monkeypatch.setattr(plan, "SPARE_BITS", 0)
@@ -128,13 +133,13 @@ def test_a_table_gives_back_what_was_put_into_it(parts: int, number_bits: int) -
         assert len(set(keys)) == len(keys)
         return dict(zip(keys, found, strict=True))
 
-    table.put(calls, np.array([*levels], np.int64), np.array([*levels.values()], np.uint32))
+    table.put(calls, np.array([*levels], np.int64), np.array([*levels.values()], np.uint32), 0)
     assert kept() == levels
     with pytest.raises(store.NoRoom):
-        table.put(calls, np.array([next(iter(levels))], np.int64), np.array([0], np.uint32))
-    table.count = KEYS
+        table.put(calls, np.array([next(iter(levels))], np.int64), np.array([0], np.uint32), 0)
+    assert table.count == KEYS
     for spare_bytes in (1_000, 40_000, 1 << 20):
-        table.grow(calls, spare_bytes)
+        table.grow(calls, table.wider(spare_bytes))
         assert kept() == levels
     table.hold_level(70_000, calls)
     table.hold_numbers(1 << number_bits + 1, calls)

@@ -10,7 +10,6 @@ No predecessors are kept: `ways` finds them by the levels of the states.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,31 +18,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
-from epochgate.fsm.checker.engines import kernels as k, store_kernels as s
+from epochgate.fsm.checker.engines import kernels as k
 from epochgate.fsm.checker.engines.functions import Functions, Worker
+from epochgate.fsm.checker.engines.keeping import Keeping
 from epochgate.fsm.checker.engines.memory import Region
-from epochgate.fsm.checker.engines.plan import parts_for, plan
-from epochgate.fsm.checker.engines.replanning import TooManyNumbers, replan
 from epochgate.fsm.checker.engines.search import (
     DEADLOCK,
     PROPERTY,
     Finding,
     Level,
     Pause,
-    Search,
-    Stopped,
     Words,
     distinct,
     size,
 )
 from epochgate.fsm.checker.engines.store import (
-    BITS_MIN,
-    NoRoom,
     Table,
-    Values,
-    slots_to_begin_with,
 )
-from epochgate.fsm.checker.engines.ways import way_to
+from epochgate.fsm.checker.memory_limit import free_bytes
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import Optimisation
@@ -58,15 +50,12 @@ DESCENT = 1 << 17
 """New states between two pauses of a depth-first search."""
 ADMITTED_MAX = 1 << 10
 """Saved states that are entered together."""
-PLANNED_FROM = 1 << 17
-"""States with which a plan that was made for fewer is made again."""
+OPTIMISER_BYTES = 384 << 20
+"""The compiler of optimised code is left out where less memory is free."""
 
 
-class CompiledSearch(Search):
-    """A state's id is its key; `memory_max` is in bytes.
-
-    A search of more than `optimise_from` states has optimised code made, and goes over to it.
-    """
+class CompiledSearch(Keeping):
+    """A search of more than `optimise_from` states has optimised code made, and goes over to it."""
 
     def __init__(
         self,
@@ -76,127 +65,19 @@ class CompiledSearch(Search):
         memory_max: int,
         optimise_from: int,
     ) -> None:
-        self.program, self.kernels = program, Functions(target.code)
+        super().__init__(program, target, workers, memory_max)
         self._target, self._optimise_from = target, optimise_from
         self._optimisation: Optimisation | None = None
         self._is_optimised = target.is_optimised
-        self.memory_max = memory_max
-        self.fanout = len(program.steps)
-        self.numbers_of_a_state = self.fanout * 2 * program.words
-        """As many words and pairs can be new at most."""
-        self.key_bits = 0
-        if program.words == 1:
-            used = max((cell.shift + cell.bits for cell in program.cells.values()), default=0)
-            self.key_bits = max(BITS_MIN, used)
-        parts = parts_for(program.words, 32 * workers * self.numbers_of_a_state)
-        first = plan(program.words, parts, np.array([program.initial]))
-        self.values = Values(self.numbers_of_a_state, workers, memory_max, first)
-        self.former: Values | None = None
-        """Words and pairs by the plan before, while states get other keys."""
-        self._planned_for = 1
-        """How many states were known when the plan was made."""
-        slots = slots_to_begin_with(memory_max // workers)
-        self.tables = [Table(self.key_bits, first, slots) for _ in range(workers)]
-        self.workers = [Worker(program, workers) for _ in range(workers)]
-        self._expanding: Level = []
-        self._stack: Region | None = None
-        self._listed = 0
-        """Keys in the level that is expanded, in the one that is made, and on the stack."""
-        self._depth = 0
         self._executor = ThreadPoolExecutor(workers) if workers > 1 else None
-        self._initial: Any = None
-        self._growing = threading.Lock()
-
-    @property
-    def is_parallel(self) -> bool:
-        return len(self.workers) > 1
-
-    @property
-    def states(self) -> int:
-        return sum(table.count for table in self.tables)
-
-    @property
-    def memory_bytes(self) -> int:
-        tables = sum(table.bytes for table in self.tables)
-        boxes = sum(8 * len(worker.boxes.array) for worker in self.workers)
-        return tables + boxes + self.values.bytes + 8 * self._listed
-
-    # Growing
-
-    def _out_of_memory(self) -> Stopped:
-        return Stopped(
-            f"the memory budget of {self.memory_max >> 20} MiB is used up: no room for more than "
-            f"{self.states:,} states and their table"
-        )
-
-    @property
-    def _spare_bytes(self) -> int:
-        return max(0, self.memory_max - self.memory_bytes)
-
-    def have_numbers(
-        self, worker: Worker, needed: int = 0, *, spare_bytes: int | None = None
-    ) -> None:
-        """Give a worker numbers for new words and pairs, while all others rest."""
-        spare = self._spare_bytes if spare_bytes is None else spare_bytes
-        try:
-            wanted = self.values.lacks(worker, needed or self.numbers_of_a_state)
-            if wanted and self.values.allocated + wanted > self.values.plan.numbers_max:
-                if self.former is not None:
-                    raise TooManyNumbers
-                replan(self)
-                wanted = self.values.lacks(worker, needed or self.numbers_of_a_state)
-            if wanted:
-                self.values.give(worker, self.kernels, spare, wanted)
-            for each in self.workers:
-                self.values.tell(each)
-            if self.former is None:
-                for table in self.tables:
-                    table.hold_numbers(self.values.allocated, self.kernels)
-        except NoRoom:
-            raise self._out_of_memory() from None
-
-    def _hold_level(self, level: int) -> None:
-        try:
-            for table in self.tables:
-                table.hold_level(level, self.kernels)
-        except NoRoom:
-            raise self._out_of_memory() from None
-
-    def _grow(self, table: Table) -> None:
-        # What one table may still take depends on what the others have.
-        with self._growing:
-            try:
-                table.grow(self.kernels, self._spare_bytes)
-            except NoRoom:
-                raise self._out_of_memory() from None
-
-    def live(self) -> Iterator[Any]:
-        """The keys that are kept beside the tables, as arrays."""
-        yield from self._expanding
-        for worker in self.workers:
-            yield from worker.listed()
-        if self._stack is not None:
-            yield self._stack.array[: self.workers[0][k.STACK]]
-        if self._initial is not None:
-            yield self._initial
-
-    def _plan_better(self) -> None:
-        """Choose the pairs once more when enough states are known to choose by."""
-        if self._planned_for < PLANNED_FROM <= self.states:
-            self._planned_for = self.states
-            if self.values.plan.pairs:
-                try:
-                    replan(self)
-                except NoRoom:
-                    raise self._out_of_memory() from None
-
-    # The code
 
     def _improve(self) -> None:
         """Have optimised code made once the search is large, and go over to it when it is done."""
         if self._is_optimised or self.states < self._optimise_from:
             return
-        if self._optimisation is None:
+        if self._optimisation is None and free_bytes() < OPTIMISER_BYTES:
+            self._is_optimised = True
+        elif self._optimisation is None:
             self._optimisation = self._target.optimise()
         elif self._optimisation.is_done:
             self._is_optimised = True
@@ -206,8 +87,6 @@ class CompiledSearch(Search):
     def close(self) -> None:
         if self._optimisation is not None:
             self._optimisation.close()
-
-    # The search
 
     def begin(self, initial: Iterable[Words]) -> Level:
         states = distinct(self.program, initial)
@@ -220,26 +99,26 @@ class CompiledSearch(Search):
         todo = deque(
             part[start : start + piece] for part in level for start in range(0, len(part), piece)
         )
-        self._depth += 1
-        self._hold_level(self._depth)
-        self._expanding, known = level, self.states
+        self.depth += 1
+        self.hold_level(self.depth)
+        self.expanding, known = level, self.states
         workers = self.workers if is_shared else self.workers[:1]
         while todo:
             pause()
             self._improve()
-            self._plan_better()
+            self.plan_better()
             for worker in workers:
                 self.have_numbers(worker)
             codes = self._each(is_shared, lambda worker: self._gathered(worker, todo), workers)
             self._each(is_shared, self._receive, self.workers)
-            self._listed = states + self.states - known
+            self.listed = states + self.states - known
             self._count_up()
             for worker, (code, state) in zip(workers, codes, strict=True):
                 if (found := self._finding(worker, code, state)) is not None:
                     return found
-        self._expanding = []
+        self.expanding = []
         self.expanded += states
-        self._listed = self.states - known
+        self.listed = self.states - known
         return self._close_level()
 
     def _each(
@@ -287,30 +166,8 @@ class CompiledSearch(Search):
         for sender in self.workers:
             end = int(sender.filled[own])
             if end:
-                self._enter(worker, sender.boxes.address + 8 * own * sender.box, end)
+                self.enter(worker, sender.boxes.address + 8 * own * sender.box, end)
                 sender.filled[own] = 0
-
-    def _enter(self, worker: Worker, keys: int, end: int) -> None:
-        table, at, first = self.tables[self.workers.index(worker)], worker.at, 0
-        while first < end:
-            if table.room < k.BATCH:
-                self._grow(table)
-            worker.make_room(end - first)
-            before = worker[k.NEXT]
-            worker.status[k.ROOM] = table.room
-            first = self.kernels.receive(
-                keys,
-                first,
-                end,
-                self._depth,
-                *table.arguments,
-                at["status"],
-                at["mixed"],
-                worker.block.address,
-            )
-            table.count += worker[k.NEXT] - before
-            if first < end:
-                self._grow(table)
 
     def _count_up(self) -> None:
         self.transitions = sum(worker[k.TRANSITIONS] for worker in self.workers)
@@ -327,28 +184,28 @@ class CompiledSearch(Search):
     def descend(self, pause: Pause) -> Finding | None:
         worker = self.workers[0]
         stack_max = self.memory_max // 8 + self.fanout + len(self.initial)
-        stack = self._stack = Region(stack_max, np.int64)
+        stack = self.stack = Region(stack_max, np.int64)
         stack.array[: len(self.initial)] = self.initial
         worker.status[k.STACK] = len(self.initial)
         code = k.DONE
         while worker[k.STACK]:
             pause()
             self._improve()
-            self._plan_better()
+            self.plan_better()
             self.have_numbers(worker)
             table = self.tables[0]
             if code == k.FULL:
-                self._hold_level(
+                self.hold_level(
                     table.level(int(stack.array[worker[k.STACK] - 1]), self.kernels) + 1
                 )
                 if table.room < self.fanout or not worker[k.ROOM]:
-                    self._grow(table)
+                    self.grow(table)
             code = self._descended(worker, table, stack)
-            self._listed = worker[k.STACK]
+            self.listed = worker[k.STACK]
             self._count_up()
             if (found := self._finding(worker, code, worker[k.HEAD])) is not None:
                 return found
-        self._stack = None
+        self.stack = None
         return None
 
     def everything(self) -> Iterator[Sequence[int]]:
@@ -402,36 +259,6 @@ class CompiledSearch(Search):
                     return Finding(int(part[state]), PROPERTY, held=int(held[1]))
         return None
 
-    # Reading
-
-    @property
-    def initial(self) -> list[int]:
-        return [] if self._initial is None else [int(key) for key in self._initial]
-
-    def words(self, state: int) -> Words:
-        return tuple(int(word) for word in self.spelled(np.array([state], np.int64)))
-
-    def spelled(self, keys: Any, values: Values | None = None) -> Any:
-        """The words of states, one behind the other; `values` are those of another plan."""
-        packed = np.empty(len(keys) * self.program.words, np.int64)
-        scratch = np.zeros(2 * self.program.words, np.int64)
-        self.kernels.spell(
-            keys.ctypes.data,
-            0,
-            len(keys),
-            *(values or self.values).arguments,
-            scratch.ctypes.data,
-            packed.ctypes.data,
-        )
-        return packed
-
-    def chain(self, state: int) -> list[int]:
-        return way_to(self, state)
-
-    def covered(self) -> set[int]:
-        rows = np.bitwise_or.reduce([worker.covered for worker in self.workers])
-        return {int(row) for row in np.flatnonzero(rows)}
-
     def recount(self, transitions: int, terminal_states: int, held: int) -> None:
         super().recount(transitions, terminal_states, held)
         self.workers[0].status[[k.TRANSITIONS, k.STUCK]] = transitions, terminal_states
@@ -442,8 +269,8 @@ class CompiledSearch(Search):
                 yield self.spelled(part[start : start + PIECE]).tobytes()
 
     def restore(self, states: Iterable[bytes], rows: set[int]) -> Level:
-        self._depth += bool(self.states)
-        self._hold_level(self._depth)
+        self.depth += bool(self.states)
+        self.hold_level(self.depth)
         known, width = self.states, self.program.words
         for packed in states:
             words = np.frombuffer(packed, np.int64)
@@ -452,33 +279,10 @@ class CompiledSearch(Search):
                 owners = self.owners(keys)
                 for number, worker in enumerate(self.workers):
                     own = np.ascontiguousarray(keys[owners == number])
-                    self._enter(worker, own.ctypes.data, len(own))
+                    self.enter(worker, own.ctypes.data, len(own))
         self.workers[0].covered[[*rows]] = 1
-        self._listed = self.states - known
+        self.listed = self.states - known
         level = self._close_level()
-        if not self._depth:
-            self._initial = np.concatenate(level)
+        if not self.depth:
+            self.first = np.concatenate(level)
         return level
-
-    def admitted(self, words: Any) -> Any:
-        """The keys of at most ADMITTED_MAX packed states."""
-        worker, count = self.workers[0], len(words) // self.program.words
-        keys = np.empty(count, np.int64)
-        self.have_numbers(worker, count * 2 * self.program.words)
-        self.kernels.admit(
-            words.ctypes.data,
-            0,
-            count,
-            *self.values.arguments,
-            self.values.slots.address,
-            worker.at["status"],
-            worker.at["scratch"],
-            keys.ctypes.data,
-        )
-        return keys
-
-    def owners(self, keys: Any) -> Any:
-        """The number of the table of each key, as `gather` has it."""
-        mixed = keys.astype(np.uint64)
-        mixed = (mixed * np.uint64(s.ONCE)) ^ (mixed >> np.uint64(32))
-        return ((mixed & np.uint64(s.LOW)) * np.uint64(len(self.tables))) >> np.uint64(32)

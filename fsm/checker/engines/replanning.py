@@ -13,7 +13,7 @@ from epochgate.fsm.checker.engines.plan import parts_for, plan
 from epochgate.fsm.checker.engines.store import Table, Values
 
 if TYPE_CHECKING:
-    from epochgate.fsm.checker.engines.compiled import CompiledSearch
+    from epochgate.fsm.checker.engines.keeping import Keeping
 
 SAMPLE_MAX = 1 << 14
 """States by which a plan is made."""
@@ -25,7 +25,7 @@ class TooManyNumbers(Exception):
     """The parts of a key are too narrow for the numbers of words and pairs."""
 
 
-def replan(search: CompiledSearch) -> None:
+def replan(search: Keeping) -> None:
     """Give every state another key; no box may hold any."""
     sample = search.spelled(_sample(search)).reshape(-1, search.program.words)
     parts = parts_for(search.program.words, search.values.allocated)
@@ -45,7 +45,8 @@ def replan(search: CompiledSearch) -> None:
             renamed = _renamed(search, old, keys)
             owners = search.owners(renamed)
             for number, own in enumerate(search.tables):
-                own.put(search.kernels, renamed[owners == number], levels[owners == number])
+                is_own = owners == number
+                own.put(search.kernels, renamed[is_own], levels[is_own], search.spare_bytes)
     for part in search.live():
         part[:] = _renamed(search, old, part)
     search.former = None
@@ -56,13 +57,13 @@ def replan(search: CompiledSearch) -> None:
         )
 
 
-def _sample(search: CompiledSearch) -> Any:
+def _sample(search: Keeping) -> Any:
     """Some keys; where a state is in a table says nothing about it."""
     first = next(search.tables[0].collected(search.kernels, 0, search.tables[0].level_max))[0]
     return first[:SAMPLE_MAX] if len(first) else np.array([], np.int64)
 
 
-def _is_numbered(search: CompiledSearch, parts: int, sample: Any) -> bool:
+def _is_numbered(search: Keeping, parts: int, sample: Any) -> bool:
     """Number the words and pairs of all states by a plan with so many parts, if they are enough."""
     if search.former is None:
         search.former = search.values
@@ -82,7 +83,7 @@ def _is_numbered(search: CompiledSearch, parts: int, sample: Any) -> bool:
     return True
 
 
-def _renamed(search: CompiledSearch, old: Values, keys: Any) -> Any:
+def _renamed(search: Keeping, old: Values, keys: Any) -> Any:
     """What states are called by the present plan that an earlier one called so."""
     parts = [
         search.admitted(search.spelled(keys[first : first + TOGETHER], old))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 SLOTS_MIN = 1 << 13
 SLOTS_BEGIN = 1 << 16
 """Of a table to begin with, unless the budget is small."""
+SLOTS_MAX = (1 << 32) - (1 << 16)
+"""A place has 32 bits, with room for what is added to it."""
 LOAD, LOAD_MAX = 0.8, 0.9
 """How far a table is filled, and how far when there is no memory for a larger one."""
 DOUBLED_UP_TO = 32 << 20
@@ -100,7 +102,7 @@ class Table:
         self._key_bits, self._plan = key_bits, plan
         """The first is that of a state of one word; 0 with more words."""
         self.count = 0
-        self._load = LOAD
+        self._load, self._pledged = LOAD, 0
         self._level_bits = level_bits
         self._number_bits = -(-BITS_MIN // len(plan.parts))
         self._lay_out(slots)
@@ -131,7 +133,7 @@ class Table:
 
     @property
     def bytes(self) -> int:
-        return self.length * (4 + self.stride)
+        return max(self._pledged, self.length * (4 + self.stride))
 
     @property
     def room(self) -> int:
@@ -147,19 +149,25 @@ class Table:
         kept = self._extras.array[start : start + self.stride].tobytes()
         return int.from_bytes(kept, "little") >> int(self.shape[s.EXTRA])
 
-    def grow(self, calls: Functions, spare_bytes: int) -> None:
-        """Have more slots; raises NoRoom. Memory of the old ones is given back while they move, so
-        that no more is taken than the new ones need.
-        """
+    def wider(self, spare_bytes: int) -> int:
+        """How many slots to have next, whose memory then counts; raises NoRoom."""
         slot_bytes = 4 + self.stride
         factor = 2.0 if self.bytes < DOUBLED_UP_TO else 1.5
-        slots = min(int(self.slots * factor), self.slots + spare_bytes // slot_bytes)
+        slots = min(int(self.slots * factor), self.slots + spare_bytes // slot_bytes, SLOTS_MAX)
         if slots > self.slots * GROWTH_MIN:
-            self._relay(calls, slots)
-        elif self._load < LOAD_MAX:
-            self._load = LOAD_MAX
-        else:
+            self._pledged = slots * slot_bytes
+            return slots
+        if self._load >= LOAD_MAX:
             raise NoRoom
+        self._load = LOAD_MAX
+        return self.slots
+
+    def grow(self, calls: Functions, slots: int) -> None:
+        """Have so many slots. Memory of the old ones is given back while they move, so that no more
+        is taken than the new ones need.
+        """
+        if slots > self.slots:
+            self._relay(calls, slots)
 
     def hold_level(self, level: int, calls: Functions) -> None:
         """Have bits for the number of a level."""
@@ -203,13 +211,13 @@ class Table:
                 self._main.give_back(first, end)
                 self._extras.give_back(first * self.stride, end * self.stride)
 
-    def put(self, calls: Functions, keys: Any, levels: Any) -> None:
+    def put(self, calls: Functions, keys: Any, levels: Any, spare_bytes: int) -> None:
         """Keep states that are not there; raises NoRoom."""
+        while self.room < len(keys):
+            self.grow(calls, self.wider(spare_bytes))
         keys, levels = np.ascontiguousarray(keys), np.ascontiguousarray(levels)
-        self.count += len(keys)
-        if self.room < 0:
-            raise NoRoom
         new = calls.put(*self.arguments, keys.ctypes.data, levels.ctypes.data, len(keys))
+        self.count += new
         if new != len(keys):
             raise NoRoom
 

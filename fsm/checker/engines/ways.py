@@ -15,7 +15,7 @@ from epochgate.fsm.checker.engines import kernels as k
 from epochgate.fsm.checker.engines.functions import address
 
 if TYPE_CHECKING:
-    from epochgate.fsm.checker.engines.compiled import CompiledSearch
+    from epochgate.fsm.checker.engines.keeping import Keeping
 
 COLLECTED_MAX = 1 << 22
 """States that are looked for in one pass over the tables, unless one level has more."""
@@ -24,7 +24,7 @@ UNBOUNDED = 1 << 62
 """A counterexample is told even if the budget is used up."""
 
 
-def way_to(search: CompiledSearch, state: int) -> list[int]:
+def way_to(search: Keeping, state: int) -> list[int]:
     """The states on the way from an initial one, both included."""
     table = search.tables[int(search.owners(np.array([state]))[0])]
     goals = [np.array([state], np.int64)]
@@ -39,7 +39,7 @@ def way_to(search: CompiledSearch, state: int) -> list[int]:
     return way
 
 
-def _levels_before(search: CompiledSearch, level: int) -> Iterator[Any]:
+def _levels_before(search: Keeping, level: int) -> Iterator[Any]:
     """The states of the levels below one, from the highest on."""
     if level == 0:
         return
@@ -65,7 +65,7 @@ def _levels_before(search: CompiledSearch, level: int) -> Iterator[Any]:
         highest = lowest - 1
 
 
-def _sizes(search: CompiledSearch, level: int) -> Any:
+def _sizes(search: Keeping, level: int) -> Any:
     """How many states each level below `level` has."""
     sizes = np.zeros(level, np.int64)
     for table in search.tables:
@@ -74,7 +74,7 @@ def _sizes(search: CompiledSearch, level: int) -> Any:
     return sizes
 
 
-def _leading(search: CompiledSearch, candidates: Any, goals: Any) -> Any:
+def _leading(search: Keeping, candidates: Any, goals: Any) -> Any:
     """The candidates with a successor among the goals, in order."""
     worker, values = search.workers[0], search.values
     marks = np.zeros(len(candidates), np.uint8)
@@ -100,7 +100,7 @@ def _leading(search: CompiledSearch, candidates: Any, goals: Any) -> Any:
     return np.sort(candidates[marks == 1])
 
 
-def _successors(search: CompiledSearch, state: int) -> list[int]:
+def _successors(search: Keeping, state: int) -> list[int]:
     """The keys of the successors of one state, in the order of the steps."""
     worker, values, at = search.workers[0], search.values, search.workers[0].at
     search.have_numbers(worker, spare_bytes=UNBOUNDED)
