@@ -68,8 +68,9 @@ class _Promise:
         prefix = self._prefix(chain) + path
         entry = prefix[-1][1] if prefix else chain[0]
         cycle = self._cycle(entry, component == component[entry])
-        steps = tuple(step for step, _ in [*prefix, *cycle])
-        return Lasso(self._promise, chain[0], steps, len(prefix))
+        way = [*prefix, *cycle]
+        steps, states = (tuple(part) for part in zip(*way, strict=True)) if way else ((), ())
+        return Lasso(self._promise, chain[0], steps, states, len(prefix))
 
     def _fair_components(self, component: Any) -> Any:
         """For each component, by its number, whether a fair run can stay in it."""
@@ -81,7 +82,8 @@ class _Promise:
         for step in self._fair:
             edges = np.flatnonzero(steps == step)
             here, there = component[sources[edges]], component[targets[edges]]
-            possible = np.bincount(here, minlength=count)
+            # A step that chooses leads from one state to several.
+            possible = np.bincount(component[np.unique(sources[edges])], minlength=count)
             taken = np.bincount(here[here == there], minlength=count)
             is_fair &= (possible < sizes) | (taken > 0)
         return is_fair
@@ -150,11 +152,11 @@ class _Promise:
             path += found[1]
             visited.update(target for _, target in found[1])
             state = path[-1][1] if path else entry
-            for step, target in self._edges(state):
-                if step == fair:
-                    path.append((step, target))
-                    visited.add(target)
-                    state = target
+            taken = [(step, to) for step, to in self._edges(state) if step == fair and inside[to]]
+            if taken:
+                path.append(taken[-1])
+                state = taken[-1][1]
+                visited.add(state)
         back = self._way(np.array([state]), np.arange(self._graph.states) == entry, inside)
         assert back is not None  # the component is strongly connected
         return path + back[1]
@@ -163,5 +165,7 @@ class _Promise:
         """The states where a fair step is not possible, or stays inside."""
         edges = np.flatnonzero(self._graph.steps == fair)
         settles = np.ones(self._graph.states, bool)
-        settles[self._graph.sources()[edges]] = inside[self._graph.targets[edges]]
+        sources = self._graph.sources()[edges]
+        settles[sources] = False
+        settles[sources[inside[self._graph.targets[edges]]]] = True
         return settles

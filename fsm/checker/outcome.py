@@ -17,7 +17,7 @@ from epochgate.fsm.checker.result import (
     RowCoverage,
     Verdict,
 )
-from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.checker.retelling import Move, Retelling
 from epochgate.fsm.closed import ClosedSystem, Property
 
 OVER_A_BOUND = ("range", "overflow")
@@ -39,6 +39,8 @@ class Lasso:
     initial: int
     """The state in which it begins."""
     steps: tuple[int, ...]
+    states: tuple[int, ...]
+    """Where each of them leads."""
     cycle: int
 
 
@@ -46,7 +48,7 @@ class Lasso:
 class Walk:
     """A random walk into a violation: its steps, the last of which may be the one that fails."""
 
-    steps: tuple[int, ...]
+    moves: tuple[Move, ...]
     fault: int
     held: int = 0
     initial: Words = ()
@@ -172,7 +174,7 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._found.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.moves, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
@@ -221,8 +223,9 @@ class Outcome:
         end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
         about = self._about(declared, f"not {end}: {declared.claim}")
         assert isinstance(self._search, Search)
-        start = self._search.words(found.initial)
-        return retelling.tell(start, found.steps, cycle=found.cycle, **about)
+        chain = [self._search.words(state) for state in (found.initial, *found.states)]
+        moves = retelling.moves(chain, found.steps)
+        return retelling.tell(chain[0], moves, cycle=found.cycle, **about)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.name).__code__

@@ -10,11 +10,13 @@ guards are really evaluated; the runtime has a stage that plays on a production 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Protocol
 
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
 from epochgate.fsm.checker.engines.interpreted import FAULTS
+from epochgate.fsm.choosing import Tape, WayClosed, parsed
 from epochgate.fsm.closed import ClosedSystem, Property, Step
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.machine import Machine
@@ -47,7 +49,9 @@ class Stage(Protocol):
         ...
 
     def take(self, step: str) -> None:
-        """Take a step that is possible; raises ClaimBroken."""
+        """Take a step that is possible, with the values that its name chooses; raises ClaimBroken,
+        and WayClosed for values that it cannot choose.
+        """
         ...
 
     def changes_nothing(self, step: str) -> bool:
@@ -105,12 +109,16 @@ class MachineStage:
 
     def take(self, step: str) -> None:
         """Fire the step's trigger, and hold the state against every bound and `always`."""
-        before = self.words() if self._steps[step][0].is_stuttering else ()
+        name, values = parsed(step)
+        before = self.words() if values or self._steps[name][0].is_stuttering else ()
         try:
             self._fire(step)
             self.words()  # finds what has left its bound
-            if before:
+            if self._steps[name][0].is_stuttering:
                 self._packing.expect_unchanged(before, step)
+        except WayClosed:
+            self._packing.load(before or self.words())
+            raise
         except Changed as fault:
             raise StateForbidden(str(fault)) from fault
         except FAULTS as fault:
@@ -127,8 +135,15 @@ class MachineStage:
             raise StateForbidden(f"not always: {broken.claim}")
 
     def _fire(self, step: str) -> None:
-        known, machine = self._steps[step]
-        self._system.take(known, machine)
+        """Take the step with the values of its name; one without gets the first that it may."""
+        name, values = parsed(step)
+        known, machine = self._steps[name]
+        tape = Tape()
+        if known.over and not values:
+            ways = product(*self._system.options(known))
+            values = next(w for w in ways if self._system.is_enabled(known, machine, *w))
+        tape.begin(values=values)
+        self._system.take(known, machine, tape)
 
     def _holds(self, declared: Property) -> bool:
         if declared.then and not getattr(self._system, declared.then)():
@@ -140,14 +155,20 @@ class MachineStage:
         return self._packing.words()
 
     def changes_nothing(self, step: str) -> bool:
-        before = self.words()
-        try:
-            self._fire(step)
-            return self.words() == before
-        except FAULTS:
-            return False
-        finally:
-            self._packing.load(before)
+        before, tape = self.words(), Tape()
+        while True:
+            try:
+                self._system.take(*self._steps[parsed(step)[0]], tape)
+                if self.words() == before:
+                    return True
+            except WayClosed:
+                pass
+            except FAULTS:
+                return False
+            finally:
+                self._packing.load(before)
+            if not tape.advance():
+                return False
 
 
 def told(fault: BaseException) -> str:
@@ -182,7 +203,7 @@ class _Loop:
         if getattr(system, promise.then or promise.name)():
             self._is_open, self._is_kept = False, True
         if self._begun is not None:
-            possible = self._waiting.intersection(self._stage.possible()) - {taken}
+            possible = self._waiting.intersection(self._stage.possible()) - {parsed(taken)[0]}
             self._waiting = {s for s in possible if not self._stage.changes_nothing(s)}
 
     def expect_kept(self, repeated: Sequence[str]) -> None:
@@ -204,7 +225,7 @@ def play_on(
     property that is then never kept. Raises ClaimBroken, and StepUnknown.
     """
     __tracebackhide__ = True  # pytest then shows the schedule, and not how it is played
-    if unknown := [step for step in schedule if step not in stage.steps]:
+    if unknown := [step for step in schedule if parsed(step)[0] not in stage.steps]:
         raise StepUnknown(
             f"{type(stage.system).__name__} has no step {unknown[0]!r}; its steps are "
             f"{', '.join(stage.steps)}. The schedule belongs to another system or to other "
@@ -229,10 +250,13 @@ def _played(stage: Stage, steps: Iterable[tuple[str, str]], loop: _Loop | None) 
     left_out = []
     for where, step in steps:
         try:
-            if step not in stage.possible():
+            if parsed(step)[0] not in stage.possible():
                 left_out.append(step)
                 continue
             stage.take(step)
+        except WayClosed:
+            left_out.append(step)
+            continue
         except ClaimBroken as broken:
             raise ClaimBroken(f"{where}: {broken}") from broken.__cause__
         if loop is not None:
