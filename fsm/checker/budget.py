@@ -7,8 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from epochgate.fsm.checker.engines.search import Search, Stopped
+from epochgate.fsm.checker.memory_limit import LEAST_FREE_BYTES, free_bytes
 
 REPORT_EVERY_S = 0.5
+LOOK_EVERY_S = 0.1
+"""How often the memory that is left is looked at."""
 FORESIGHT_MAX = 200
 """A forecast beyond this multiple of the states found is not shown."""
 
@@ -47,7 +50,7 @@ class Budget:
         self._search, self._progress = search, progress
         self._max_states, self._max_memory = max_states, max_memory
         self._max_seconds = max_seconds
-        self._begun_s = self._reported_s = time.monotonic()
+        self._begun_s = self._reported_s = self._looked_s = time.monotonic()
         self._states_before = search.states
         self._frontiers: list[int] = []
 
@@ -65,10 +68,24 @@ class Budget:
             raise Stopped(f"the budget of {self._max_states:,} states is used up")
         if search.memory_bytes > self._max_memory:
             raise Stopped(f"the memory budget of {self._max_memory >> 20} MiB is used up")
+        self._look_at_memory()
         if self._max_seconds is not None and self.elapsed_s > self._max_seconds:
             raise Stopped(f"the budget of {self._max_seconds:g} seconds is used up")
         if self._progress is not None:
             self._report(self._progress)
+
+    def _look_at_memory(self) -> None:
+        """Stop before the kernel ends this process, whatever it is that takes the memory."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s < LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        if (free := free_bytes()) < LEAST_FREE_BYTES:
+            raise Stopped(
+                f"only {free >> 20} MiB of memory are left on this machine or in its control group "
+                f"(container); the search takes {self._search.memory_bytes >> 20} MiB of it: give "
+                f"more, or set a smaller --max-memory"
+            )
 
     def _report(self, progress: Progress) -> None:
         now_s = time.monotonic()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
@@ -18,6 +20,7 @@ from epochgate.fsm.checker.result import (
     Verdict,
 )
 from epochgate.fsm.checker.retelling import Move, Retelling
+from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
 
 OVER_A_BOUND = ("range", "overflow")
@@ -42,6 +45,10 @@ class Lasso:
     states: tuple[int, ...]
     """Where each of them leads."""
     cycle: int
+    fairness: tuple[str, ...] = ()
+    """How it is fair, line by line."""
+    lost: int | None = None
+    """After how many steps, in the loop, what should hold for good does not."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,11 @@ class Walk:
     held: int = 0
     initial: Words = ()
     """The state in which it begins."""
+
+
+def told_after(steps: int) -> str:
+    """Say when: after how many steps."""
+    return f"after step {steps}" if steps else "at the beginning"
 
 
 Found = Finding | StoppedEarly | Lasso | Walk | None
@@ -78,9 +90,12 @@ class Outcome:
         search: Seen,
         properties: tuple[Property, ...],
         found: Found,
+        rests: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._system, self._program, self._layout = system, program, layout
         self._search, self._declared, self._found = search, properties, found
+        self._rests = rests
+        """For claims about runs without end, on which fairness they rest."""
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -154,13 +169,13 @@ class Outcome:
             premise = declared.then if declared.kind == "always" else declared.name
             if not self._held(premise):
                 return Verdict.VACUOUS, f"{premise} holds in no reachable state"
-        return Verdict.PASS, ""
+        return Verdict.PASS, self._rests.get(declared.name, "")
 
     def _is_decided(self, declared: Property) -> bool:
         """Whether the search went far enough; promises are examined in their order, at the end."""
         if isinstance(self._found, Lasso):
             position = self._declared.index
-            is_promise = declared.kind in ("eventually", "leads_to")
+            is_promise = declared.kind in WITHOUT_END
             return not is_promise or position(declared) < position(self._found.property)
         return self._found is None
 
@@ -220,12 +235,19 @@ class Outcome:
 
     def _lasso(self, retelling: Retelling, found: Lasso) -> Counterexample:
         declared = found.property
-        end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
-        about = self._about(declared, f"not {end}: {declared.claim}")
+        end = {
+            "eventually": "ever",
+            "leads_to": f"leads to {declared.then}",
+            "infinitely_often": "again and again",
+            "eventually_always": "for good",
+        }[declared.kind]
+        lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
+        about = self._about(declared, f"not {end}: {declared.claim}{lost}")
         assert isinstance(self._search, Search)
         chain = [self._search.words(state) for state in (found.initial, *found.states)]
         moves = retelling.moves(chain, found.steps)
-        return retelling.tell(chain[0], moves, cycle=found.cycle, **about)
+        told = retelling.tell(chain[0], moves, cycle=found.cycle, **about)
+        return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.name).__code__

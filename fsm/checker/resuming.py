@@ -48,6 +48,9 @@ class SavedSearch:
         self._path, self._identity, self._system = path, identity(program), system
         self._state_bytes = program.words * 8 + 4
         self._file: BinaryIO | None = None
+        self._end = self._levels = 0
+        self.failure = ""
+        """Why no more levels are saved; the search goes on without."""
 
     def levels(self, search: Search) -> Iterator[tuple[list[Span], dict[str, Any]]]:
         """Restore the levels that are there, one after the other, and get ready to add more."""
@@ -66,17 +69,21 @@ class SavedSearch:
                 search.restore(spans, words, parents, set(about["rows"]))
             except Unsuited as reason:
                 raise CannotResume(f"{self._path}: {reason}") from reason
+            self._levels += 1
             yield spans, about
-        file.seek(kept)
-        file.truncate()
+        self._end = kept
+        os.ftruncate(file.fileno(), kept)
 
     def _create(self) -> None:
         head = {"format": FORMAT, "system": self._system, "identity": self._identity}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._path.open("xb")
         self._claim(self._file)
-        self._file.write(json.dumps(head).encode() + b"\n")
-        self._flush()
+        try:
+            self._append(json.dumps(head).encode() + b"\n")
+        except OSError as error:
+            self._path.unlink()
+            raise CannotResume(f"{self._path} cannot be written: {error.strerror}") from error
 
     def _claim(self, file: BinaryIO) -> None:
         try:
@@ -114,8 +121,9 @@ class SavedSearch:
         return about, packed[: -4 * states], packed[-4 * states :]
 
     def add(self, search: Search, level: list[Span]) -> None:
-        """Write a level to the disk; it is there when this returns."""
-        assert self._file is not None
+        """Write a level to the disk; it is there when this returns, unless there is a `failure`."""
+        if self._file is None:
+            return
         words, parents = search.saved(level)
         packed = words + parents
         about = {
@@ -126,15 +134,30 @@ class SavedSearch:
             "rows": sorted(search.covered()),
             "crc": zlib.crc32(packed),
         }
-        self._file.write(json.dumps(about).encode() + b"\n")
-        self._file.write(packed)
-        self._flush()
+        try:
+            self._append(json.dumps(about).encode() + b"\n" + packed)
+        except OSError as error:
+            self.failure = (
+                f"{self._path} has no room for more than {self._levels} levels ({error.strerror}): "
+                f"move it to a larger disk, and --resume goes on from there"
+            )
+            os.ftruncate(self._file.fileno(), self._end)
+            self.close()
+        else:
+            self._levels += 1
 
-    def _flush(self) -> None:
+    def _append(self, data: bytes) -> None:
+        """Write behind everything that is there, and wait for the disk."""
         assert self._file is not None
-        self._file.flush()
+        rest, end = memoryview(data), self._end
+        while rest:
+            written = os.pwrite(self._file.fileno(), rest, end)
+            rest, end = rest[written:], end + written
         os.fsync(self._file.fileno())
+        self._end = end
 
     def close(self) -> None:
+        """Let the file go for searches elsewhere."""
         if self._file is not None:
             self._file.close()
+            self._file = None

@@ -106,7 +106,7 @@ class Retelling:
             for name, field in dict.fromkeys((n, f.partition("[")[0]) for n, f in chosen)
         }
         return Counterexample(
-            kind, message, file, line, start, tuple(told), property, cycle, begins
+            kind, message, file, line, start, tuple(told), property, cycle, begins=begins
         )
 
     def _told(self, position: int, move: Move, before: State) -> TraceStep:

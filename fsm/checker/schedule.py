@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
+from epochgate.fsm.checker.demands import demands
 from epochgate.fsm.checker.engines.interpreted import FAULTS
 from epochgate.fsm.choosing import Tape, WayClosed, parsed
 from epochgate.fsm.closed import ClosedSystem, Property, Step
@@ -159,8 +160,8 @@ class MachineStage:
         while True:
             try:
                 self._system.take(*self._steps[parsed(step)[0]], tape)
-                if self.words() == before:
-                    return True
+                if self.words() != before:
+                    return False
             except WayClosed:
                 pass
             except FAULTS:
@@ -168,7 +169,7 @@ class MachineStage:
             finally:
                 self._packing.load(before)
             if not tape.advance():
-                return False
+                return True
 
 
 def told(fault: BaseException) -> str:
@@ -183,10 +184,14 @@ class _Loop:
 
     def __init__(self, stage: Stage, promise: Property) -> None:
         self._stage, self._promise = stage, promise
-        self._is_open, self._is_kept = promise.kind == "eventually", False
+        self._is_open, self._is_kept = promise.kind != "leads_to", False
+        self._is_lost = False
+        """Of what is to hold for good: it did not, in the loop."""
         self._begun: dict[str, Any] | None = None
-        self._waiting = {step for step, is_fair in stage.steps.items() if is_fair}
-        """Fair steps that were possible in every state of the loop, and never taken."""
+        self._demands = demands(stage.system)
+        self._taken: set[str] = set()
+        self._possible: list[set[str]] = []
+        """The steps that would change something, in each state of the loop."""
         self.look()
 
     def begin(self) -> None:
@@ -200,17 +205,33 @@ class _Loop:
         system, promise = self._stage.system, self._promise
         if promise.kind == "leads_to":
             self._is_open = self._is_open or bool(getattr(system, promise.name)())
-        if getattr(system, promise.then or promise.name)():
-            self._is_open, self._is_kept = False, True
+        holds = getattr(system, promise.then or promise.name)()
+        if promise.kind == "eventually_always":
+            self._is_lost = self._begun is not None and (self._is_lost or not holds)
+        elif holds:
+            self._is_open = promise.kind == "infinitely_often"
+            self._is_kept = True
         if self._begun is not None:
-            possible = self._waiting.intersection(self._stage.possible()) - {parsed(taken)[0]}
-            self._waiting = {s for s in possible if not self._stage.changes_nothing(s)}
+            changing = {s for s in self._stage.possible() if not self._stage.changes_nothing(s)}
+            self._possible.append(changing)
+            name = parsed(taken)[0]
+            if len(self._possible) > 1 and name in self._possible[-2]:
+                self._taken.add(name)
+
+    @property
+    def _is_fair(self) -> bool:
+        for demand in self._demands:
+            now = [not states.isdisjoint(demand.steps) for states in self._possible]
+            if self._taken.isdisjoint(demand.steps) and (any if demand.is_strong else all)(now):
+                return False
+        return True
 
     def expect_kept(self, repeated: Sequence[str]) -> None:
         """Raise ClaimBroken if what was played since `begin` can go on for ever, and fairly."""
         __tracebackhide__ = True
         is_same = self._stage.system.values() == self._begun
-        if self._is_open and not self._is_kept and is_same and not self._waiting:
+        is_broken = self._is_lost or (self._is_open and not self._is_kept)
+        if is_broken and is_same and self._is_fair:
             then = f" leads to {self._promise.then}" if self._promise.then else ""
             how = f"{', '.join(repeated)} can repeat for ever" if repeated else "it can stay so"
             raise ClaimBroken(f"not in every run{then}: {self._promise.claim}; {how}")

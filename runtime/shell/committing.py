@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from epochgate.fsm import Handles
-from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.shell.stages import Stage
 from epochgate.runtime.shell.task_commits import TaskCommits
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.places import BEFORE, BEHIND, GLOBAL, Place, places_of
 
 if TYPE_CHECKING:
+    from epochgate.models.committing_job import CommittingJob
     from epochgate.runtime.shell.job_master import JobMaster
 
 
@@ -51,7 +51,7 @@ class SteppedCommits(DirectCommits):
 
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         super().__init__(master)
-        self._job = cast(Handles[CommittingJob], master.job)
+        self._job = cast("Handles[CommittingJob]", master.job)
         tasks = TaskCommits(master, restored)
         master.checkpoints.told_completed.append(tasks.completed)
         master.checkpoints.told_aborted.append(tasks.aborted)

@@ -14,13 +14,13 @@ from epochgate.errors import UsageError
 from epochgate.fsm import Handles
 from epochgate.fsm.inside import shown
 from epochgate.models.attempt import RUNNING
-from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.runtime.api.job_events import AttemptOutlived
 from epochgate.runtime.api.reports import shortened
 from epochgate.runtime.api.transport import Message, Transport
 from epochgate.runtime.shell.tasks import Tasks
 
 if TYPE_CHECKING:
+    from epochgate.models.concurrent_job import ConcurrentJob
     from epochgate.runtime.shell.job_master import JobMaster
 
 
@@ -60,7 +60,7 @@ class ConcurrentTasks(Tasks):
 
     def __init__(self, master: JobMaster) -> None:
         super().__init__(master)
-        job = cast(Handles[ConcurrentJob], master.job)
+        job = cast("Handles[ConcurrentJob]", master.job)
         self._concurrent = master.configuration.concurrent_attempts_max
         self._vertices = job.vertex
         self._place_of: dict[int, int] = {}

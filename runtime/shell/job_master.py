@@ -17,8 +17,6 @@ from functools import partial
 from typing import Any
 
 from epochgate.fsm import Clock, Handles, Journal, System, drive
-from epochgate.models.committing_job import CommittingJob
-from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.job import Job
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration, JobMisconfigured
@@ -377,7 +375,11 @@ def _known(states: Mapping[str, bytes], operators: list[str]) -> dict[str, bytes
 def _made(
     job: Callable[..., Job], configuration: JobConfiguration, *, has_work: bool
 ) -> Handles[Job]:
-    """The machines of one job; with concurrent attempts there is one more for each subtask."""
+    """The machines of one job; with concurrent attempts there is one more for each subtask.
+
+    Each variant of the job is imported by the jobs that are of it: what a declaration keeps in
+    memory is walked by every full collection of garbage in the driver.
+    """
     constants = {
         "subtasks": configuration.parallelism,
         "coordinators": len(configuration.providers),
@@ -388,6 +390,8 @@ def _made(
     }
     topology, concurrent = configuration.topology, configuration.concurrent_attempts_max
     if not topology.is_direct:
+        from epochgate.models.committing_job import CommittingJob
+
         constants.update(
             task_committers=int(topology.in_tasks),
             operators_before=int(topology.operators_before > 0),
@@ -396,6 +400,8 @@ def _made(
         return Handles(CommittingJob if job is Job else job, **constants)
     if concurrent == 1:
         return Handles(job, **constants)
+    from epochgate.models.concurrent_job import ConcurrentJob
+
     constants["subtasks"] *= concurrent
     concurrent_job = ConcurrentJob if job is Job else job
     constants.update(vertices=configuration.parallelism, concurrent=concurrent)

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from epochgate.fsm import Handles
-from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.api.commit_topology import CommittableBatch, CommittableOperator
 from epochgate.runtime.api.committer import CombiningCommitter, Committables, RetryLater
 from epochgate.runtime.api.committing import processed
@@ -28,6 +27,7 @@ from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.places import BEFORE, BEHIND, states_of
 
 if TYPE_CHECKING:
+    from epochgate.models.committing_job import CommittingJob
     from epochgate.runtime.shell.job_master import JobMaster
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Stage:
         restored: CompletedCheckpoint | None,
     ) -> None:
         self._master, self._tasks, self._all_states, self._side = master, tasks, states, side
-        job = cast(Handles[CommittingJob], master.job)
+        job = cast("Handles[CommittingJob]", master.job)
         self._machine = job.stage_before if side == BEFORE else job.stage_behind
         self._make: Callable[[], list[CommittableOperator]] = lambda: (
             master.configuration.topology.on_driver(is_before=side == BEFORE)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from epochgate.fsm import Handles
-from epochgate.models.committing_job import CommittingJob
 from epochgate.runtime.api.committing import Share, StepOutcome
 from epochgate.runtime.api.task_committer import CommittableSummary
 from epochgate.runtime.shell.blocking_work import Wait
@@ -21,6 +20,7 @@ from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.places import TASKS, Place, places_of
 
 if TYPE_CHECKING:
+    from epochgate.models.committing_job import CommittingJob
     from epochgate.runtime.shell.job_master import JobMaster
 
 Shares = dict[int, Share]
@@ -46,7 +46,7 @@ class TaskCommits:
 
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
-        self._machines = cast(Handles[CommittingJob], master.job).subtask_committer
+        self._machines = cast("Handles[CommittingJob]", master.job).subtask_committer
         self._parallelism = master.configuration.parallelism
         self._in_tasks: dict[int, InTasks] = {}
         self._summaries: dict[int, dict[int, CommittableSummary]] = {}

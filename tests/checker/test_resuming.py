@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -151,3 +152,30 @@ def test_two_searches_at_once_do_not_share_a_file(tmp_path: Path) -> None:
         with pytest.raises(CannotResume, match="another process searches with"):
             check(House(), engine="python", resume=path)
     assert check(House(), engine="python", resume=path).verdict is not Verdict.BOUNDED
+
+
+def test_a_full_disk_ends_the_saving_and_not_the_search(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (KILLED_AT_BYTES, hard))
+    try:
+        result = check(Reference(), resume=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (result.verdict, result.states) == (Verdict.PASS, STATES)
+    saved = levels(path)
+    assert result.notes[0].startswith(f"{path} has no room for more than {saved} levels (File too")
+    assert path.stat().st_size < KILLED_AT_BYTES
+    resumed = check(Reference(), resume=path)
+    assert (resumed.states, resumed.transitions, resumed.notes) == (STATES, TRANSITIONS, [])
+
+
+def test_a_disk_without_room_for_a_file_is_told_before_the_search(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(CannotResume, match="search cannot be written: File too large"):
+            check(Reference(), resume=tmp_path / "search")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not (tmp_path / "search").exists()

@@ -195,7 +195,6 @@ class StepCode:
     machine: str
     index: tuple[int, ...]
     trigger: str
-    is_fair: bool
     enabled: str
     """The function whose result says whether the step is possible."""
     function: str

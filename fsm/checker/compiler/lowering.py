@@ -101,7 +101,6 @@ class Lowering(Statements):
                     machine=step.machine,
                     index=machine.index,
                     trigger=step.trigger,
-                    is_fair=step.is_fair,
                     enabled=self._enabled(instance, step),
                     function=self._step(step, instance),
                 )

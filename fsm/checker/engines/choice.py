@@ -12,6 +12,7 @@ from epochgate.fsm.checker.compiler.python_target import PythonTarget
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.checker.engines.python_search import PlainSearch
 from epochgate.fsm.checker.engines.search import Search
+from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.closed import ClosedSystem
 
 ENGINES = ("llvm", "python", "interpreted")
@@ -31,7 +32,8 @@ class Setting:
     layout: Layout
     final: str | None
     workers: int
-    memory_max: int
+    memory_max: int | None
+    """In bytes; None for most of what is free once the search is compiled."""
     optimise_from: int
 
 
@@ -68,7 +70,8 @@ def search(engine: str, setting: Setting) -> Search:
 
         workers, threshold = setting.workers, setting.optimise_from
         target = compiled_target(program, final, workers, is_quick=threshold > 0)
-        return CompiledSearch(program, target, workers, setting.memory_max, threshold)
+        memory_max = usable_bytes() if setting.memory_max is None else setting.memory_max
+        return CompiledSearch(program, target, workers, memory_max, threshold)
     if engine == "python":
         return PlainSearch(PythonTarget(program), program, final)
     interpreted = InterpretedTarget(setting.system, program, setting.layout)

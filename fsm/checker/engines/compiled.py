@@ -31,6 +31,7 @@ from epochgate.fsm.checker.engines.search import (
     Words,
     distinct,
 )
+from epochgate.fsm.checker.memory_limit import free_bytes
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import Optimisation
@@ -47,6 +48,8 @@ ALONE_MAX = 1 << 12
 """A level with fewer states is left to one thread."""
 DESCENT = 1 << 17
 """New states between two pauses of a depth-first search."""
+OPTIMISER_BYTES = 384 << 20
+"""The compiler of optimised code is left out where less memory is free."""
 STATES_MAX = (1 << 32) - 2
 """A slot has 32 bits for a state's number."""
 
@@ -186,7 +189,9 @@ class CompiledSearch(Search):
         """Have optimised code made once the search is large, and go over to it when it is done."""
         if self._is_optimised or self.states < self._optimise_from:
             return
-        if self._optimisation is None:
+        if self._optimisation is None and free_bytes() < OPTIMISER_BYTES:
+            self._is_optimised = True
+        elif self._optimisation is None:
             self._optimisation = self._target.optimise()
         elif self._optimisation.is_done:
             self._is_optimised = True
