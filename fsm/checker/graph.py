@@ -122,8 +122,9 @@ def _from_python(search: Search, program: Program) -> Graph:
     begins, targets, steps = [0], [], []
     for state in words:
         for step in target.enabled(state):
-            targets.append(numbers[target.take(state, step)])
-            steps.append(step)
+            for _, after in target.ways(state, step):
+                targets.append(numbers[after])
+                steps.append(step)
         begins.append(len(targets))
     marks = [
         sum(1 << bit for bit, name in enumerate(program.properties) if target.holds(name, state))

@@ -104,7 +104,8 @@ class _Promise:
         if self._promise.kind == "eventually_always":
             kept = self._holds(self._promise.name)[loops.states(entry, cycle)]
             lost = len(prefix) + int(np.argmin(kept))
-        return Lasso(self._promise, chain[0], steps, len(prefix), tuple(told), lost)
+        states = tuple(map(loops.target, [*prefix, *cycle]))
+        return Lasso(self._promise, chain[0], steps, states, len(prefix), tuple(told), lost)
 
     def rests_on(self) -> str:
         """The fairness without any part of which this promise would be broken, as text."""

@@ -19,7 +19,7 @@ from epochgate.fsm.checker.result import (
     RowCoverage,
     Verdict,
 )
-from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.checker.retelling import Move, Retelling
 from epochgate.fsm.checker.step_claims import not_in_each
 from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
@@ -43,6 +43,8 @@ class Lasso:
     initial: int
     """The state in which it begins."""
     steps: tuple[int, ...]
+    states: tuple[int, ...]
+    """Where each of them leads."""
     cycle: int
     fairness: tuple[str, ...] = ()
     """How it is fair, line by line."""
@@ -54,7 +56,7 @@ class Lasso:
 class Walk:
     """A random walk into a violation: its steps, the last of which may be the one that fails."""
 
-    steps: tuple[int, ...]
+    moves: tuple[Move, ...]
     fault: int
     held: int = 0
     initial: Words = ()
@@ -188,7 +190,7 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._found.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.moves, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
@@ -246,8 +248,9 @@ class Outcome:
         lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
         about = self._about(declared, f"not {end}: {declared.claim}{lost}")
         assert isinstance(self._search, Search)
-        start = self._search.words(found.initial)
-        told = retelling.tell(start, found.steps, cycle=found.cycle, **about)
+        chain = [self._search.words(state) for state in (found.initial, *found.states)]
+        moves = retelling.moves(chain, found.steps)
+        told = retelling.tell(chain[0], moves, cycle=found.cycle, **about)
         return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
