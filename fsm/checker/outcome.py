@@ -40,11 +40,9 @@ class Lasso:
     """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
 
     property: Property
-    initial: int
-    """The state in which it begins."""
+    states: tuple[Words, ...]
+    """All that it goes through, from the first to the last."""
     steps: tuple[int, ...]
-    states: tuple[int, ...]
-    """Where each of them leads."""
     cycle: int
     fairness: tuple[str, ...] = ()
     """How it is fair, line by line."""
@@ -247,10 +245,8 @@ class Outcome:
         }[declared.kind]
         lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
         about = self._about(declared, f"not {end}: {declared.claim}{lost}")
-        assert isinstance(self._search, Search)
-        chain = [self._search.words(state) for state in (found.initial, *found.states)]
-        moves = retelling.moves(chain, found.steps)
-        told = retelling.tell(chain[0], moves, cycle=found.cycle, **about)
+        moves = retelling.moves(found.states, found.steps)
+        told = retelling.tell(found.states[0], moves, cycle=found.cycle, **about)
         return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
