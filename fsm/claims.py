@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from epochgate.fsm.choosing import Over
+
 
 @dataclass(frozen=True)
 class Step:
-    """Any instance of the machine may fire the trigger, at any time.
+    """Any instance of the machine may fire the trigger, at any time, with arguments that the step
+    chooses, one from each part of `over`: the numbers below a constant, a range, or a tuple.
 
     Steps that are fair are not put off for ever: an `is_fair` one is taken if it stays possible
     (weak fairness), an `is_strongly_fair` one also if it is only possible again and again (strong
@@ -23,6 +26,7 @@ class Step:
     is_fair: bool = True
     is_stuttering: bool = False
     is_strongly_fair: bool = False
+    over: tuple[Over, ...] = ()
 
     @property
     def name(self) -> str:

@@ -10,17 +10,17 @@ Properties are methods of the system over what its machines hold.
 
 from __future__ import annotations
 
-import ast
 import inspect
-import operator
+import itertools
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
-from epochgate.fsm.choosing import initially as initially, start_conditions
+from epochgate.fsm import choosing
+from epochgate.fsm.choosing import Tape, WayClosed, initially as initially, start_conditions
 from epochgate.fsm.claims import (
     Fairness as Fairness,
     Property as Property,
@@ -37,6 +37,7 @@ from epochgate.fsm.claims import (
     weakly_fair as weakly_fair,
 )
 from epochgate.fsm.declaration import expand
+from epochgate.fsm.derived import derived
 from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
@@ -74,6 +75,13 @@ class Environment(Machine):
         for name, machine in vars(cls).get("PEERS", {}).items():
             setattr(cls, name, property(partial(_peer, machine)))
         super().__init_subclass__(unchecked=unchecked)
+
+    def one_of(self, options: Iterable[int]) -> int:
+        """Choose one of these numbers: a range, a tuple, or `n for n in range(...) if ...`. A check
+        goes on with each of them; there has to be one.
+        """
+        tape: Tape = self.system.tape
+        return tape.value(options)
 
 
 def _peer(name: str, machine: Machine) -> Machine:
@@ -132,11 +140,16 @@ class ClosedSystem(System):
                     f"{step.machine!r} has no trigger {step.trigger!r} to take a step by; it has "
                     f"{', '.join(machine.triggers())}"
                 )
-            if names := machine.trigger_parameters(step.trigger):
+            names = machine.trigger_parameters(step.trigger)
+            if len(names) != len(step.over):
                 raise fault(
-                    f"{step.machine}.{step.trigger} takes {', '.join(names)}, but a step "
-                    f"gets no arguments; let a machine of the surroundings fire it"
+                    f"{step.machine}.{step.trigger} takes {', '.join(names) or 'nothing'}, but a "
+                    f"step gets {len(step.over) or 'no'} arguments, those of `over=(...)`; give it "
+                    f"a choice for each, or let a machine of the surroundings fire it"
                 )
+            for over in step.over:
+                if wrong := choosing.fault_of(over, cls.CONSTANTS):
+                    raise fault(f"{step.machine}.{step.trigger} is over {wrong}")
         cls._check_fairness(fault)
         cls._check_step_claims(fault)
         known = {
@@ -257,21 +270,28 @@ class ClosedSystem(System):
             name, port = wire.split(".")
             self.bind(name, port, _Wired(self, target, len(self.MACHINES[name].INDEX)))
 
+    tape = Tape()
+    """What is chosen in the step that is taken."""
+
     def _queues(self) -> tuple[deque[Emitted], deque[Waiting], deque[Call]]:
         self._bounded = BoundedDeque(), BoundedDeque(), BoundedDeque()
         return self._bounded
 
-    def take(self, step: Step, machine: Machine) -> None:
-        """Take a step of an instance, to completion.
+    def take(self, step: Step, machine: Machine, tape: Tape | None = None) -> None:
+        """Take a step of an instance, to completion, in the way of the tape, or in the first one.
 
-        Raises TransitionRefused or AssertionError as the machines do, and EndlessStep when they
-        trigger each other without end.
+        Raises TransitionRefused or AssertionError as the machines do, EndlessStep when they
+        trigger each other without end, WayClosed, NothingToChoose and TooManyChoices.
         """
+        self.tape = Tape() if tape is None else tape
+        arguments = [self.tape.value(each) for each in self.options(step)]
+        if arguments and not self.is_enabled(step, machine, *arguments):
+            raise WayClosed
         for queue in self._bounded:
             queue.clear()
             queue.room = self.CALLS_MAX
         try:
-            getattr(machine, step.trigger)()
+            getattr(machine, step.trigger)(*arguments)
             self.settle()
         except Full:
             raise EndlessStep(self.CALLS_MAX) from None
@@ -366,10 +386,19 @@ class ClosedSystem(System):
         """Each step with each instance that may take it, in the order of STEPS and indices."""
         return [(step, machine) for step in self.STEPS for machine in self.instances(step.machine)]
 
-    def is_enabled(self, step: Step, machine: Machine) -> bool:
-        """Whether a row of the step's trigger holds now, other than an ignoring one."""
+    def options(self, step: Step) -> list[Sequence[int]]:
+        """What a step chooses each of its arguments from."""
+        return [choosing.options(over, self.constants) for over in step.over]
+
+    def is_enabled(self, step: Step, machine: Machine, *given: int) -> bool:
+        """Whether a row of the step's trigger holds now, other than an ignoring one; without
+        arguments, whether one does with some of what the step may choose.
+        """
+        if step.over and not given:
+            ways = itertools.product(*self.options(step))
+            return any(self.is_enabled(step, machine, *way) for way in ways)
         return any(
-            all(bool(getattr(machine, name)()) == expected for name, expected in row.literals)
+            all(machine.bound_callback(name)(*given) == held for name, held in row.literals)
             for row in machine.ROWS
             if row.trigger == step.trigger and not row.is_ignored
             if machine.state in expand(machine.STATES, row)
@@ -409,36 +438,3 @@ class _Wired:
             getattr(system.instance(target, effect[:size]), message)(*effect[size:])
 
         return handle
-
-
-ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-
-
-def derived(rule: str, constants: dict[str, int], where: str) -> int:
-    """Compute a derived constant; DeclarationError for a rule that is no arithmetic of constants.
-
-    >>> derived("C * E + K - 1", {"C": 2, "E": 1, "K": 2}, "wire")
-    3
-    """
-
-    def value(node: ast.expr) -> int:
-        match node:
-            case ast.Constant(value=int(number)):
-                return number
-            case ast.Name(id=name) if name in constants:
-                return constants[name]
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-                return ARITHMETIC[type(op)](value(left), value(right))
-            case ast.Call(func=ast.Name(id="max" | "min" as name), args=parts) if parts:
-                return (max if name == "max" else min)(value(part) for part in parts)
-        raise DeclarationError(
-            f"{where}: {ast.unparse(node)!r} in {rule!r} is no arithmetic of constants; use "
-            f"{', '.join(constants)}, numbers, + - * //, max and min"
-        )
-
-    return value(ast.parse(rule, mode="eval").body)

@@ -30,6 +30,8 @@ PROPERTIES_MAX = 62
 
 EDGE_BYTES, VERTEX_BYTES = 24, 128
 """What the graph of a search and its judgement take for each transition and each state."""
+PAIR_BYTES = 64
+"""With symmetry, what they take for each transition and each interchangeable instance besides."""
 
 
 class CannotCheck(UsageError):
@@ -115,11 +117,6 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "bounded by depth; leave these out, or search breadth-first"
         )
     claims = [p.claim for p in properties if p.kind in WITHOUT_END]
-    if claims and options.symmetry:
-        raise CannotCheck(
-            f"symmetry cannot be used for a system with {claims[0]!r}: which instance goes on "
-            f"for ever is lost when instances are exchanged; check it without symmetry"
-        )
     if claims and options.workers > 1:
         raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
     if claims and options.engine != "llvm" and find_spec("numpy") is None:
@@ -276,7 +273,9 @@ class _Check:
         if not promises:
             return None
         search = self.search
-        needed = search.transitions * EDGE_BYTES + search.states * VERTEX_BYTES
+        blocks = self.program.blocks[0] if self.symmetric else 0
+        needed = search.transitions * (EDGE_BYTES + blocks * PAIR_BYTES)
+        needed += search.states * VERTEX_BYTES * (1 + blocks)
         if needed > self.max_memory - search.memory_bytes:
             raise Stopped(
                 f"{promises[0].claim!r} is about runs without end, whose graph of "
@@ -286,6 +285,6 @@ class _Check:
             )
         from epochgate.fsm.checker.liveness import judged
 
-        judgement = judged(self.search, self.system, self.program, promises)
+        judgement = judged(self.search, self.system, self.program, promises, self.symmetric)
         self.rests = judgement.rests
         return judgement.lasso

@@ -19,7 +19,7 @@ from epochgate.fsm.checker.result import (
     RowCoverage,
     Verdict,
 )
-from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.checker.retelling import Move, Retelling
 from epochgate.fsm.checker.step_claims import not_in_each
 from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
@@ -40,8 +40,8 @@ class Lasso:
     """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
 
     property: Property
-    initial: int
-    """The state in which it begins."""
+    states: tuple[Words, ...]
+    """All that it goes through, from the first to the last."""
     steps: tuple[int, ...]
     cycle: int
     fairness: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Lasso:
 class Walk:
     """A random walk into a violation: its steps, the last of which may be the one that fails."""
 
-    steps: tuple[int, ...]
+    moves: tuple[Move, ...]
     fault: int
     held: int = 0
     initial: Words = ()
@@ -188,7 +188,7 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._found.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.moves, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
@@ -245,9 +245,8 @@ class Outcome:
         }[declared.kind]
         lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
         about = self._about(declared, f"not {end}: {declared.claim}{lost}")
-        assert isinstance(self._search, Search)
-        start = self._search.words(found.initial)
-        told = retelling.tell(start, found.steps, cycle=found.cycle, **about)
+        moves = retelling.moves(found.states, found.steps)
+        told = retelling.tell(found.states[0], moves, cycle=found.cycle, **about)
         return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ guards are really evaluated; the runtime has a stage that plays on a production 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Protocol
 
 from epochgate.errors import UsageError
@@ -17,6 +18,7 @@ from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
 from epochgate.fsm.checker.demands import demands
 from epochgate.fsm.checker.engines.interpreted import FAULTS
 from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
+from epochgate.fsm.choosing import Tape, WayClosed, parsed
 from epochgate.fsm.closed import ClosedSystem, Property, Step
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.machine import Machine
@@ -49,7 +51,9 @@ class Stage(Protocol):
         ...
 
     def take(self, step: str) -> None:
-        """Take a step that is possible; raises ClaimBroken."""
+        """Take a step that is possible, with the values that its name chooses; raises ClaimBroken,
+        and WayClosed for values that it cannot choose.
+        """
         ...
 
     def changes_nothing(self, step: str) -> bool:
@@ -108,15 +112,19 @@ class MachineStage:
 
     def take(self, step: str) -> None:
         """Fire the step's trigger, and hold the state against every bound and `always`."""
+        name, _ = parsed(step)
         before = self.words()
         try:
             measured = self._step_claims.measured()
             self._fire(step)
             after = self.words()  # finds what has left its bound
-            if self._steps[step][0].is_stuttering:
+            if self._steps[name][0].is_stuttering:
                 self._packing.expect_unchanged(before, step)
             if after != before:
                 self._step_claims.expect_kept(measured)
+        except WayClosed:
+            self._packing.load(before)
+            raise
         except (Changed, StepClaimBroken) as fault:
             raise StateForbidden(str(fault)) from fault
         except FAULTS as fault:
@@ -133,8 +141,15 @@ class MachineStage:
             raise StateForbidden(f"not always: {broken.claim}")
 
     def _fire(self, step: str) -> None:
-        known, machine = self._steps[step]
-        self._system.take(known, machine)
+        """Take the step with the values of its name; one without gets the first that it may."""
+        name, values = parsed(step)
+        known, machine = self._steps[name]
+        tape = Tape()
+        if known.over and not values:
+            ways = product(*self._system.options(known))
+            values = next(w for w in ways if self._system.is_enabled(known, machine, *w))
+        tape.begin(values=values)
+        self._system.take(known, machine, tape)
 
     def _holds(self, declared: Property) -> bool:
         if declared.then and not getattr(self._system, declared.then)():
@@ -146,14 +161,20 @@ class MachineStage:
         return self._packing.words()
 
     def changes_nothing(self, step: str) -> bool:
-        before = self.words()
-        try:
-            self._fire(step)
-            return self.words() == before
-        except FAULTS:
-            return False
-        finally:
-            self._packing.load(before)
+        before, tape = self.words(), Tape()
+        while True:
+            try:
+                self._system.take(*self._steps[parsed(step)[0]], tape)
+                if self.words() != before:
+                    return False
+            except WayClosed:
+                pass
+            except FAULTS:
+                return False
+            finally:
+                self._packing.load(before)
+            if not tape.advance():
+                return True
 
 
 def told(fault: BaseException) -> str:
@@ -198,8 +219,9 @@ class _Loop:
         if self._begun is not None:
             changing = {s for s in self._stage.possible() if not self._stage.changes_nothing(s)}
             self._possible.append(changing)
-            if len(self._possible) > 1 and taken in self._possible[-2]:
-                self._taken.add(taken)
+            name = parsed(taken)[0]
+            if len(self._possible) > 1 and name in self._possible[-2]:
+                self._taken.add(name)
 
     @property
     def _is_fair(self) -> bool:
@@ -229,7 +251,7 @@ def play_on(
     property that is then never kept. Raises ClaimBroken, and StepUnknown.
     """
     __tracebackhide__ = True  # pytest then shows the schedule, and not how it is played
-    if unknown := [step for step in schedule if step not in stage.steps]:
+    if unknown := [step for step in schedule if parsed(step)[0] not in stage.steps]:
         raise StepUnknown(
             f"{type(stage.system).__name__} has no step {unknown[0]!r}; its steps are "
             f"{', '.join(stage.steps)}. The schedule belongs to another system or to other "
@@ -254,10 +276,13 @@ def _played(stage: Stage, steps: Iterable[tuple[str, str]], loop: _Loop | None) 
     left_out = []
     for where, step in steps:
         try:
-            if step not in stage.possible():
+            if parsed(step)[0] not in stage.possible():
                 left_out.append(step)
                 continue
             stage.take(step)
+        except WayClosed:
+            left_out.append(step)
+            continue
         except ClaimBroken as broken:
             raise ClaimBroken(f"{where}: {broken}") from broken.__cause__
         if loop is not None:

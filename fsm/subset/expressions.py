@@ -15,6 +15,7 @@ from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.source import definition
 from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.constructs import CALLS, named
+from epochgate.fsm.subset.loops import OPERATORS, Loops
 from epochgate.fsm.subset.names import (
     KINDS,
     Anything,
@@ -40,18 +41,6 @@ if TYPE_CHECKING:
     from epochgate.fsm.system import System
 
 NUMBERS = (Kind.INT, Kind.BOOL, Kind.UNKNOWN)
-OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-}
 EQUALITIES: dict[type[ast.AST], str] = {ast.Eq: "==", ast.NotEq: "!="}
 COMPARISONS: dict[type[ast.AST], str] = {
     **EQUALITIES,
@@ -63,7 +52,7 @@ COMPARISONS: dict[type[ast.AST], str] = {
 CONSTANT_KINDS: dict[type, Kind] = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STATE}
 
 
-class Expressions:
+class Expressions(Loops):
     """The expressions of one method of a machine, or of a system if `machine` is None; `calls`,
     `changes` and `written` grow as they are parsed.
     """
@@ -321,6 +310,8 @@ class Expressions:
             raise self._foreign_call(node, node.func.id)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "drain":
             return self._drain(node, node.func.value)
+        if self._is_choice(node.func):
+            return self._one_of(node)
         path = self._place(node.func)
         arguments = tuple(map(self._value, node.args))
         if isinstance(path, tree.Unknown):
@@ -358,69 +349,6 @@ class Expressions:
         self.changes.append((node, f"it drains into `{ast.unparse(channel)}`"))
         self.written += paths
         return tree.Drain(node, into=paths[0], source=paths[1])
-
-    def _quantifier(self, node: ast.Call) -> tree.Expression:
-        generators = [a for a in node.args if isinstance(a, ast.GeneratorExp)]
-        if len(generators) != 1 or len(node.args) != 1 or not self._is_nesting_allowed(generators):
-            raise self.fault(
-                node, "`any` and `all` take one `... for x in range(...)`; write it like that"
-            )
-        (generator,) = generators
-        outer, loops = dict(self._locals), list[tuple[str, tree.Range]]()
-        conditions: list[tree.Expression] = []
-        for each in generator.generators:
-            if not isinstance(each.target, ast.Name) or each.is_async:
-                raise self.fault(node, "a loop has one plain name")
-            loops.append((each.target.id, self._range(each.iter)))
-            self._locals[each.target.id] = Kind.INT
-            conditions += map(self._condition, each.ifs)
-        element = self._condition(generator.elt)
-        self._locals = outer
-        assert isinstance(node.func, ast.Name)  # for the type checker; tested by the caller
-        is_all = node.func.id == "all"
-        return tree.Quantified(node, is_all, tuple(loops), tuple(conditions), element)
-
-    def _is_nesting_allowed(self, generators: list[ast.GeneratorExp]) -> bool:
-        """Claims of a system may be about pairs."""
-        return self.machine is None or len(generators[0].generators) == 1
-
-    # Bounded loops
-
-    def _range(self, node: ast.expr) -> tree.Range:
-        is_range = (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "range"
-            and 1 <= len(node.args) <= 2
-            and not node.keywords
-        )
-        if not is_range:
-            raise self.fault(
-                node,
-                f"a loop over `{ast.unparse(node)}` is outside the checked subset; loop over "
-                f"`range(...)` of constants, or over `take_all()` of a channel",
-            )
-        assert isinstance(node, ast.Call)  # for the type checker; tested above
-        return tree.Range(node, tuple(map(self._constant_number, node.args)))
-
-    def _constant_number(self, node: ast.expr) -> tree.Expression:
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            left, right = self._constant_number(node.left), self._constant_number(node.right)
-            return tree.Operation(node, OPERATORS[type(node.op)], left, right)
-        system = "self" if self.machine is None else "self.system"
-        is_constant = (
-            (isinstance(node, ast.Constant) and type(node.value) is int)
-            or (isinstance(node, ast.Name) and node.id not in self._locals)
-            or (isinstance(node, ast.Attribute) and ast.unparse(node.value) == system)
-        )
-        value = self._value(node) if is_constant else None
-        if value is None or value.kind not in (Kind.INT, Kind.UNKNOWN):
-            raise self.fault(
-                node,
-                f"`{ast.unparse(node)}` is no constant, so the length of the loop is not known; "
-                f"use a constant as the bound and an `if` inside the loop",
-            )
-        return value
 
 
 def _hint(path: tree.Path) -> str:

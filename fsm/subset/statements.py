@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.subset import tree
-from epochgate.fsm.subset.expressions import OPERATORS, Expressions
+from epochgate.fsm.subset.expressions import Expressions
+from epochgate.fsm.subset.loops import OPERATORS
 from epochgate.fsm.subset.names import (
     KINDS,
     Anything,

@@ -212,7 +212,7 @@ class Choice(Node):
 
 @dataclass(slots=True)
 class Range(Node):
-    """`range(...)` of one or two constants."""
+    """`range(...)` of one or two numbers, constants but for a choice."""
 
     bounds: tuple[Expression, ...]
 
@@ -226,6 +226,30 @@ class Quantified(Node):
     conditions: tuple[Expression, ...]
     element: Expression
     kind: Kind = Kind.BOOL
+
+
+@dataclass(slots=True)
+class Values(Node):
+    """Numbers that are known."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Sieve(Node):
+    """`name for name in range(...) if ...`: the numbers for which the conditions hold."""
+
+    name: str
+    range: Range
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(slots=True)
+class OneOf(Node):
+    """`self.one_of(...)`: a number that the environment chooses."""
+
+    options: Range | Values | Sieve
+    kind: Kind = Kind.INT
 
 
 @dataclass(slots=True)
@@ -258,6 +282,7 @@ Expression = (
     | Comparison
     | Choice
     | Quantified
+    | OneOf
     | Call
     | Drain
 )

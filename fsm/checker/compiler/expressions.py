@@ -82,6 +82,10 @@ class Expressions(ABC):
         fault = Fault(kind, message, scope.method.__code__.co_filename, node.line)
         return Fail(self.faults.setdefault(fault, len(self.faults)))
 
+    @abstractmethod
+    def one_of(self, scope: Scope, node: tree.OneOf) -> Expr:
+        """Lower a choice."""
+
     # Values
 
     def values(self, scope: Scope, nodes: Sequence[tree.Expression]) -> list[Expr]:
@@ -331,6 +335,7 @@ EXPRESSIONS: dict[type[Any], Callable[[Expressions, Scope, Any], Expr]] = {
     tree.Inverse: Expressions._inverse,
     tree.Logic: Expressions._logic,
     tree.Negative: Expressions._negative,
+    tree.OneOf: lambda self, scope, node: self.one_of(scope, node),
     tree.Operation: Expressions._arithmetic,
     tree.Quantified: lambda self, scope, node: self.quantified(scope, node),
     tree.Text: Expressions._text,

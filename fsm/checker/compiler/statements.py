@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-from epochgate.fsm.checker.compiler.expressions import Expressions
+from epochgate.fsm.checker.compiler.choices import Choices
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
     Call,
@@ -37,7 +37,7 @@ from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.names import Kind
 
 
-class Statements(Expressions):
+class Statements(Choices):
     """The part of the lowering that deals with the bodies of methods."""
 
     functions: dict[str, Function]
@@ -130,7 +130,7 @@ class Statements(Expressions):
         elif isinstance(node, tree.If):
             self._if(scope, node)
         elif isinstance(node, tree.ForRange):
-            for value in self._range(scope, node.range):
+            for value in self.numbers_of(scope, node.range):
                 scope.names[node.name] = value
                 self.statements(scope, node.body)
         elif isinstance(node, tree.ForItems):
@@ -201,12 +201,6 @@ class Statements(Expressions):
                 yield option
             scope.block.append(If(fold("==", index, number), tuple(block)))
 
-    def _range(self, scope: Scope, node: tree.Range) -> range:
-        bounds = self.values(scope, node.bounds)
-        if not all(isinstance(bound, int) for bound in bounds):
-            raise scope.refusal(node, "loop over `range(...)` of constants of the system")
-        return range(*[bound for bound in bounds if isinstance(bound, int)])
-
     def _assign(self, scope: Scope, target: tree.Path, value: Expr, node: tree.Node) -> None:
         if not isinstance(target, tree.LocalName):
             self._store(scope, self.place(scope, target), value, node)
@@ -251,7 +245,8 @@ class Statements(Expressions):
             self._drain(scope, into, source, node)
             return 0
         base = self.place(scope, node.owner)
-        if any(isinstance(part, tree.Call | tree.Quantified) for part in tree.walk(node.arguments)):
+        acting = (tree.Call, tree.Quantified, tree.OneOf)
+        if any(isinstance(part, acting) for part in tree.walk(node.arguments)):
             base = self._settled(scope, base)
         return self._called(scope, base, tuple(self.values(scope, node.arguments)), node)
 
@@ -295,7 +290,7 @@ class Statements(Expressions):
             if not loops:
                 return self.lazily(scope, operator, value, lambda: tested(node.conditions))
             name, numbers = loops[0]
-            for number in self._range(scope, numbers):
+            for number in self.numbers_of(scope, numbers):
                 scope.names[name] = number
                 value = unrolled(value, loops[1:])
             return value
