@@ -51,6 +51,8 @@ class Machine:
     """Whether the machine stands for something outside the protocol: see `Environment`."""
     PEERS: ClassVar[dict[str, str]] = {}
     """Names by which the machine speaks of others: see `Environment`."""
+    IS_SHARED: ClassVar[bool] = False
+    """Whether it holds what all machines of a closed system share: see `epochgate.fsm.shared`."""
     WRITES_OTHERS: ClassVar[bool] = False
     """Whether the machine may write the fields of others, as one does that renumbers identities."""
     IS_CHECKED: ClassVar[bool] = True

@@ -34,6 +34,7 @@ from epochgate.fsm.subset.names import (
     in_machine,
     in_port,
     in_system,
+    shared_in,
 )
 
 if TYPE_CHECKING:
@@ -239,6 +240,9 @@ class Expressions(Loops):
                 self.behind_system[node.attr] = found
                 if isinstance(found, Callee):
                     return tree.Member(node, found, path, found)
+                shared = shared_in(self._system)
+                if shared is not None and node.attr in shared.FIELDS:
+                    return tree.shared(node, shared, node.attr, found)
                 kind = tree.SystemConstant if isinstance(found, Value) else tree.Machines
                 return kind(node, found, node.attr)
             if isinstance(place, OutputPort):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from epochgate.fsm.shared import SHARED
 from epochgate.fsm.subset.names import Callee, Kind, MachineArray, OneMachine, Place, Value
 
 if TYPE_CHECKING:
@@ -394,6 +395,11 @@ def peer(at: ast.AST, path: Path, machine: type[Machine], name: str, found: Plac
     number = Value(Kind.INT)
     index = tuple(IndexOf(at, number, path, one) for one in machine.INDEX)
     return Item(at, OneMachine(found.machine), machines, index)
+
+
+def shared(at: ast.AST, machine: type[Machine], name: str, found: Place) -> Path:
+    """The way to a field that all machines share: `self.system.shared.name`."""
+    return FieldOf(at, found, Machines(at, OneMachine(machine), SHARED), name)
 
 
 def root(path: Path) -> Path:
