@@ -92,10 +92,10 @@ class ClosedSystem(System):
     """The base of closed systems.
 
     STEPS lists what can happen; WIRING maps "machine.port" to the machine that handles its effects
-    (same index sets); CONSTANTS holds the bounds that fields name. A field in the class body of the
-    system, `turn: int = Int("last")`, is shared: any machine may write `self.system.turn`. DERIVED maps constants that
+    (same index sets); CONSTANTS holds the bounds that fields name. DERIVED maps constants that
     are not set to what they follow from: sums, differences, products and quotients of the others,
-    `max(a, b)` and `min(a, b)`.
+    `max(a, b)` and `min(a, b)`. A field in the class body of the system, `turn: int = Int("last")`,
+    is shared: any machine may write `self.system.turn`.
     """
 
     STEPS: ClassVar[tuple[Step, ...]] = ()

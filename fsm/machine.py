@@ -14,7 +14,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
-from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
+from epochgate.fsm.fields import (
+    ArrayField,
+    BoolField,
+    FieldSpec,
+    Fifo,
+    FifoField,
+    IntField,
+    wrapping,
+)
 from epochgate.fsm.ports import Effect, PortField, effect_kinds
 from epochgate.fsm.rows import Row
 from epochgate.fsm.run_to_completion import Outlet, fired_by
@@ -71,6 +79,9 @@ class Machine:
         ports = {n: f for n, f in own if isinstance(f, PortField)}
         for name in (*specs, *ports):
             delattr(cls, name)
+        for name, spec in specs.items():
+            if isinstance(spec, IntField) and spec.wraps:
+                setattr(cls, name, wrapping(name, spec))
         cls.FIELDS = {**cls.FIELDS, **specs}
         cls.PORTS = {**cls.PORTS, **ports}
         cls.EFFECTS = {

@@ -175,6 +175,24 @@ class Negative(Node):
 
 
 @dataclass(slots=True)
+class Computed(Node):
+    """`min(...)`, `max(...)` or `abs(...)`."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    kind: Kind = Kind.INT
+
+
+@dataclass(slots=True)
+class TableItem(Node):
+    """An item of a tuple of numbers that is known."""
+
+    numbers: tuple[int, ...]
+    index: Expression
+    kind: Kind = Kind.INT
+
+
+@dataclass(slots=True)
 class Inverse(Node):
     """`not operand`."""
 
@@ -278,6 +296,8 @@ Expression = (
     | Text
     | Operation
     | Negative
+    | Computed
+    | TableItem
     | Inverse
     | Logic
     | Comparison
