@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
-from epochgate.fsm import choosing
+from epochgate.fsm import choosing, shared
 from epochgate.fsm.choosing import Tape, WayClosed, initially as initially, start_conditions
 from epochgate.fsm.claims import (
     Fairness as Fairness,
@@ -95,7 +95,8 @@ class ClosedSystem(System):
     STEPS lists what can happen; WIRING maps "machine.port" to the machine that handles its effects
     (same index sets); CONSTANTS holds the bounds that fields name. DERIVED maps constants that
     are not set to what they follow from: sums, differences, products and quotients of the others,
-    `max(a, b)` and `min(a, b)`.
+    `max(a, b)` and `min(a, b)`. A field in the class body of the system, `turn: int = Int("last")`,
+    is shared: any machine may write `self.system.turn`.
     """
 
     STEPS: ClassVar[tuple[Step, ...]] = ()
@@ -119,6 +120,7 @@ class ClosedSystem(System):
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
         if missing:
             cls.CONSTANTS = {**cls.CONSTANTS, **missing}
+        shared.declare(cls, Environment)
         super().__init_subclass__()
         cls._check_steps()
 

@@ -63,6 +63,7 @@ class IntField:
     bound: str | int
     start: Start = 0
     low: int = 0
+    wraps: bool = False
 
     def fresh(self, constants: dict[str, int]) -> int:
         return self.low if self.start == ANY else next(iter(_several(self.start)))
@@ -145,10 +146,26 @@ def starts_differ(field: FieldSpec) -> bool:
     return field.start == ANY or len([*_several(field.start)]) > 1
 
 
-def Int(bound: str | int, start: Start = 0, *, low: int = 0) -> int:
+def wrapping(name: str, field: IntField) -> property:
+    """An attribute of a machine that holds a field which wraps, bound or not by a system."""
+    hidden = f"_{name}"
+
+    def read(machine: Any) -> int:
+        return int(getattr(machine, hidden))
+
+    def write(machine: Any, value: int) -> None:
+        bound = field.bound
+        last = bound if isinstance(bound, int) else machine.system.constants[bound]
+        setattr(machine, hidden, (value - field.low) % (last - field.low + 1) + field.low)
+
+    return property(read, write)
+
+
+def Int(bound: str | int, start: Start = 0, *, low: int = 0, wraps: bool = False) -> int:
     """Declare an integer field with values from `low`, perhaps a negative number, to the constant
-    that `bound` names. It begins with `start`; in a closed system that may be a range, several
-    values, or ANY, of which a check chooses each.
+    that `bound` names. What is assigned is bounded by a check alone, unless the field `wraps`: then
+    `low` comes after the bound, wherever the machine runs. It begins with `start`; in a closed
+    system that may be a range, several values, or ANY, of which a check chooses each.
 
     Raises DeclarationError for a start that is none of these.
     """
@@ -157,7 +174,8 @@ def Int(bound: str | int, start: Start = 0, *, low: int = 0) -> int:
             f"an Int cannot start as {start!r}; give it a number, a range or a list of numbers "
             f"that is not empty, or ANY for each number that it may hold"
         )
-    return cast(int, IntField(bound, tuple(start) if isinstance(start, list) else start, low))
+    given = tuple(start) if isinstance(start, list) else start
+    return cast(int, IntField(bound, given, low, wraps))
 
 
 def Bool(start: bool | str = False) -> bool:
@@ -182,8 +200,10 @@ def Array(item: T, over: str, start: Iterable[Any] | None = None) -> list[T]:
     of an index set, the constant that INDEX_SETS names for it. `start` says what each of them
     begins with, if they do not begin alike.
 
-    Raises DeclarationError for a start of channels.
+    Raises DeclarationError for a start of channels, and for items that wrap.
     """
+    if isinstance(item, IntField) and item.wraps:
+        raise DeclarationError("an item of an array does not wrap; assign it `n % size`")
     if start is not None and isinstance(item, FifoField):
         raise DeclarationError("an array of channels has no `start`: they begin empty; push in it")
     given = None if start is None else tuple(start)

@@ -14,7 +14,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
-from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
+from epochgate.fsm.fields import (
+    ArrayField,
+    BoolField,
+    FieldSpec,
+    Fifo,
+    FifoField,
+    IntField,
+    wrapping,
+)
 from epochgate.fsm.ports import Effect, PortField, effect_kinds
 from epochgate.fsm.rows import Row
 from epochgate.fsm.run_to_completion import Outlet, fired_by
@@ -51,6 +59,8 @@ class Machine:
     """Whether the machine stands for something outside the protocol: see `Environment`."""
     PEERS: ClassVar[dict[str, str]] = {}
     """Names by which the machine speaks of others: see `Environment`."""
+    IS_SHARED: ClassVar[bool] = False
+    """Whether it holds what all machines of a closed system share: see `epochgate.fsm.shared`."""
     WRITES_OTHERS: ClassVar[bool] = False
     """Whether the machine may write the fields of others, as one does that renumbers identities."""
     IS_CHECKED: ClassVar[bool] = True
@@ -72,6 +82,9 @@ class Machine:
         ports = {n: f for n, f in own if isinstance(f, PortField)}
         for name in (*specs, *ports):
             delattr(cls, name)
+        for name, spec in specs.items():
+            if isinstance(spec, IntField) and spec.wraps:
+                setattr(cls, name, wrapping(name, spec))
         cls.FIELDS = {**cls.FIELDS, **specs}
         cls.PORTS = {**cls.PORTS, **ports}
         cls.EFFECTS = {

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.fields import ArrayField, FieldSpec, starts_differ
+from epochgate.fsm.fields import ArrayField, FieldSpec, IntField, starts_differ
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect
 from epochgate.fsm.run_to_completion import Running
@@ -103,6 +103,14 @@ class System(Running):
 
     @classmethod
     def _check_starts(cls, name: str, machine: type[Machine]) -> None:
+        for field, spec in machine.FIELDS.items():
+            if not isinstance(spec, IntField) or not spec.wraps or isinstance(spec.bound, int):
+                continue
+            if spec.bound not in cls.CONSTANTS:
+                raise DeclarationError(
+                    f"{cls.__module__}.{cls.__name__}.{name}: {field} wraps at {spec.bound!r}, "
+                    f"which is not in CONSTANTS; add it, since it wraps wherever the machine runs"
+                )
         differing = [n for n, field in machine.FIELDS.items() if starts_differ(field)]
         if len(machine.STARTS) > 1:
             differing.insert(0, "state")

@@ -34,6 +34,7 @@ from epochgate.fsm.subset.names import (
     in_machine,
     in_port,
     in_system,
+    shared_in,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ COMPARISONS: dict[type[ast.AST], str] = {
     ast.Gt: ">",
     ast.GtE: ">=",
 }
+ARGUMENTS_MIN = {"abs": 1, "max": 2, "min": 2}
 CONSTANT_KINDS: dict[type, Kind] = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STATE}
 
 
@@ -156,6 +158,27 @@ class Expressions(Loops):
             )
         return self._literal(node, constant)
 
+    def _subscript(self, node: ast.Subscript) -> tree.Expression:
+        numbers = self.table(node.value)
+        if numbers is None:
+            return self._path(node)
+        return tree.TableItem(node, numbers, self._number(node.slice))
+
+    def table(self, node: ast.expr) -> tuple[int, ...] | None:
+        """The numbers of a tuple that is written here, or is a constant of the module or class."""
+        found: Any = None
+        if isinstance(node, ast.Tuple):
+            parts = [self._value(part) for part in node.elts]
+            found = tuple(map(_known, parts))
+            if None in found:
+                raise self.fault(node, "a tuple holds numbers that are known, and nothing else")
+        elif isinstance(node, ast.Name) and node.id not in self._locals:
+            found = self._function.__globals__.get(node.id)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+            found = getattr(self._owner, node.attr, None)
+        is_table = isinstance(found, tuple) and all(type(one) in (int, bool) for one in found)
+        return found if is_table and found else None
+
     def _path(self, node: ast.expr) -> tree.Expression:
         path = self._place(node)
         if isinstance(path.place, Value | Anything):
@@ -239,6 +262,9 @@ class Expressions(Loops):
                 self.behind_system[node.attr] = found
                 if isinstance(found, Callee):
                     return tree.Member(node, found, path, found)
+                shared = shared_in(self._system)
+                if shared is not None and node.attr in shared.FIELDS:
+                    return tree.shared(node, shared, node.attr, found)
                 kind = tree.SystemConstant if isinstance(found, Value) else tree.Machines
                 return kind(node, found, node.attr)
             if isinstance(place, OutputPort):
@@ -305,9 +331,9 @@ class Expressions(Loops):
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.fault(node, "arguments are given by position; name and star none")
         if isinstance(node.func, ast.Name):
-            if node.func.id in ("any", "all"):
-                return self._quantifier(node)
-            raise self._foreign_call(node, node.func.id)
+            if node.func.id not in BUILT_IN:
+                raise self._foreign_call(node, node.func.id)
+            return BUILT_IN[node.func.id](self, node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "drain":
             return self._drain(node, node.func.value)
         if self._is_choice(node.func):
@@ -327,6 +353,13 @@ class Expressions(Loops):
         if callee.sort == "change":
             self.written.append(path.owner)
         return call
+
+    def _computed(self, node: ast.Call) -> tree.Expression:
+        name = ast.unparse(node.func)
+        if len(node.args) < ARGUMENTS_MIN[name] or (name == "abs" and len(node.args) > 1):
+            wanted = "one number" if name == "abs" else "two numbers or more"
+            raise self.fault(node, f"`{name}` takes {wanted}, each an argument of its own")
+        return tree.Computed(node, name, tuple(map(self._number, node.args)))
 
     def _foreign_call(self, node: ast.Call, name: str) -> DeclarationError:
         instead = CALLS.get(name, "write it as a method of the machine")
@@ -351,6 +384,13 @@ class Expressions(Loops):
         return tree.Drain(node, into=paths[0], source=paths[1])
 
 
+def _known(part: tree.Expression) -> int | None:
+    """The number that is written there; None for what is not known."""
+    if isinstance(part, tree.Negative) and isinstance(part.operand, tree.Constant):
+        return -part.operand.value
+    return part.value if isinstance(part, tree.Constant) else None
+
+
 def _hint(path: tree.Path) -> str:
     if isinstance(path, tree.LocalName):
         return (
@@ -360,6 +400,13 @@ def _hint(path: tree.Path) -> str:
     return "is a subscript missing?"
 
 
+BUILT_IN: dict[str, Callable[[Expressions, ast.Call], tree.Expression]] = {
+    "abs": Expressions._computed,
+    "all": Expressions._quantifier,
+    "any": Expressions._quantifier,
+    "max": Expressions._computed,
+    "min": Expressions._computed,
+}
 EXPRESSIONS: dict[type[ast.expr], Callable[[Expressions, Any], tree.Expression]] = {
     ast.Attribute: Expressions._path,
     ast.BinOp: Expressions._arithmetic,
@@ -369,6 +416,6 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Expressions, Any], tree.Expression]]
     ast.Constant: Expressions._constant,
     ast.IfExp: Expressions._choice,
     ast.Name: Expressions._name,
-    ast.Subscript: Expressions._path,
+    ast.Subscript: Expressions._subscript,
     ast.UnaryOp: Expressions._unary,
 }

@@ -39,6 +39,10 @@ class Loops(ABC):
         """Return the error that names where `node` stands."""
 
     @abstractmethod
+    def table(self, node: ast.expr) -> tuple[int, ...] | None:
+        """The numbers of a tuple that is known; None for anything else."""
+
+    @abstractmethod
     def _value(self, node: ast.expr) -> tree.Expression: ...
 
     @abstractmethod
@@ -94,11 +98,8 @@ class Loops(ABC):
         """What a value is chosen from."""
         if isinstance(node, ast.GeneratorExp):
             return self._sieve(node)
-        if isinstance(node, ast.Tuple):
-            parts = [self._value(part) for part in node.elts]
-            numbers = [p.value for p in parts if isinstance(p, tree.Constant)]
-            if numbers and len(numbers) == len(parts):
-                return tree.Values(node, tuple(dict.fromkeys(numbers)))
+        if (numbers := self.table(node)) is not None:
+            return tree.Values(node, tuple(dict.fromkeys(numbers)))
         if _is_range(node):
             assert isinstance(node, ast.Call)  # for the type checker; tested above
             return tree.Range(node, tuple(map(self._number, node.args)))

@@ -178,6 +178,11 @@ def in_machine(machine: type[Machine], name: str, system: type[System] | None) -
     )
 
 
+def shared_in(system: type[System]) -> type[Machine] | None:
+    """The machine that holds what all machines of the system share, if it has one."""
+    return next((m for m in system.MACHINES.values() if m.IS_SHARED), None)
+
+
 def in_system(system: type[System], name: str, *, is_outside: bool = False) -> Place:
     """Where an attribute of a system leads; raises NoSuchName.
 
@@ -185,6 +190,8 @@ def in_system(system: type[System], name: str, *, is_outside: bool = False) -> P
     """
     if name in system.CONSTANTS:
         return Value(Kind.INT)
+    if (shared := shared_in(system)) is not None and name in shared.FIELDS:
+        return field_place(shared, name, shared.FIELDS[name])
     if name in system.MACHINES:
         machine = system.MACHINES[name]
         return MachineArray(machine) if machine.INDEX else OneMachine(machine)

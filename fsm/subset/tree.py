@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from epochgate.fsm.shared import SHARED
 from epochgate.fsm.subset.names import Callee, Kind, MachineArray, OneMachine, Place, Value
 
 if TYPE_CHECKING:
@@ -174,6 +175,24 @@ class Negative(Node):
 
 
 @dataclass(slots=True)
+class Computed(Node):
+    """`min(...)`, `max(...)` or `abs(...)`."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    kind: Kind = Kind.INT
+
+
+@dataclass(slots=True)
+class TableItem(Node):
+    """An item of a tuple of numbers that is known."""
+
+    numbers: tuple[int, ...]
+    index: Expression
+    kind: Kind = Kind.INT
+
+
+@dataclass(slots=True)
 class Inverse(Node):
     """`not operand`."""
 
@@ -277,6 +296,8 @@ Expression = (
     | Text
     | Operation
     | Negative
+    | Computed
+    | TableItem
     | Inverse
     | Logic
     | Comparison
@@ -394,6 +415,11 @@ def peer(at: ast.AST, path: Path, machine: type[Machine], name: str, found: Plac
     number = Value(Kind.INT)
     index = tuple(IndexOf(at, number, path, one) for one in machine.INDEX)
     return Item(at, OneMachine(found.machine), machines, index)
+
+
+def shared(at: ast.AST, machine: type[Machine], name: str, found: Place) -> Path:
+    """The way to a field that all machines share: `self.system.shared.name`."""
+    return FieldOf(at, found, Machines(at, OneMachine(machine), SHARED), name)
 
 
 def root(path: Path) -> Path:

@@ -93,7 +93,6 @@ def closed(machine: type[Machine], **members: Any) -> type[ClosedSystem]:
     [
         (Tally, r"one\.count is bounded by 'nowhere'.*cannot be checked"),
         (Long, r"one\.lane: 40 items of 3 bits do not fit into 63 bits"),
-        (Divider, r"test_bad_input\.py:\d+: Divider\.divide: .*divide by constants above 0"),
     ],
 )
 def test_what_has_no_finite_form_is_refused(machine: type[Machine], message: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from epochgate.fsm.checker.compiler.expressions import Expressions
@@ -11,6 +11,7 @@ from epochgate.fsm.checker.compiler.scope import Scope
 from epochgate.fsm.choosing import WAYS_MAX
 from epochgate.fsm.subset import tree
 
+EXTREMES: dict[str, Callable[[Iterable[int]], int]] = {"min": min, "max": max}
 TABLE_BITS = 62
 """A table whose numbers together have no more bits is one constant."""
 
@@ -61,6 +62,39 @@ class Choices(Expressions):
             message = f"{scope.instance}: `{node.text}` has nothing to choose from"
             fail = self.fail(scope, "choice", message, node)
             scope.block.append(If(fold("<", count, 1), (fail,)))
+
+    def computed(self, scope: Scope, node: tree.Computed) -> Expr:
+        """The values are kept, since each stands in the result twice."""
+        values = self.values(scope, node.arguments)
+        if all(isinstance(value, int) for value in values):
+            known = [value for value in values if isinstance(value, int)]
+            return abs(known[0]) if node.name == "abs" else EXTREMES[node.name](known)
+        first, *others = [self.kept(scope, value, "m") for value in values]
+        if node.name == "abs":
+            others = [self.kept(scope, fold("-", 0, first), "m")]
+        found: int | Local = first
+        for other in others:
+            is_found = fold("<=" if node.name == "min" else ">=", found, other)
+            bounds = [b for one in (found, other) if (b := self.ranges.of(one)) is not None]
+            chosen = self.local("m", select(is_found, found, other), scope.block)
+            if len(bounds) == 2:
+                extreme = EXTREMES.get(node.name, max)
+                low, high = (extreme(each) for each in zip(*bounds, strict=True))
+                self.ranges.narrow(chosen.name, (max(0, low) if node.name == "abs" else low, high))
+            found = chosen
+        return found
+
+    def table_item(self, scope: Scope, node: tree.TableItem) -> Expr:
+        size = len(node.numbers)
+        index = self.expression(scope, node.index)
+        if isinstance(index, int) and not 0 <= index < size:
+            raise scope.refusal(node, f"the index {index} is not below {size}")
+        if isinstance(index, int):
+            return int(node.numbers[index])
+        within = self.checked_index(scope, index, size, node)
+        found = self.local("t", self.table(scope, node.numbers, within), scope.block)
+        self.ranges.narrow(found.name, (min(node.numbers), max(node.numbers)))
+        return found
 
     def _sieved(self, scope: Scope, options: tree.Sieve, node: tree.OneOf) -> Expr:
         """One of the numbers for which the conditions hold, each of which is tested once."""

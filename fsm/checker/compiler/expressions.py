@@ -45,6 +45,9 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.subset import tree
 
+SHIFT_MAX = 62
+"""By how many bits a value is shifted at most: what it holds has no more."""
+
 
 class Expressions(ABC):
     """The part of the lowering that deals with values; calls are lowered by subclasses."""
@@ -85,6 +88,14 @@ class Expressions(ABC):
     @abstractmethod
     def one_of(self, scope: Scope, node: tree.OneOf) -> Expr:
         """Lower a choice."""
+
+    @abstractmethod
+    def computed(self, scope: Scope, node: tree.Computed) -> Expr:
+        """Lower `min`, `max` or `abs`."""
+
+    @abstractmethod
+    def table_item(self, scope: Scope, node: tree.TableItem) -> Expr:
+        """Lower an item of a constant table."""
 
     # Values
 
@@ -129,10 +140,48 @@ class Expressions(ABC):
         self, scope: Scope, node: tree.Node, symbol: str, left: Expr, right: Expr
     ) -> Expr:
         if symbol in ("//", "%") and not (isinstance(right, int) and right > 0):
-            raise scope.refusal(node, "divide by constants above 0 only")
+            right = self._divisor(scope, node, right)
         if symbol in ("<<", ">>") and not self.ranges.is_within(right, 0, 62):
-            raise scope.refusal(node, "shift by what is known to be from 0 to 62")
+            right = self._shift(scope, node, symbol, right)
         return fold(symbol, left, right)
+
+    def kept(self, scope: Scope, value: Expr, prefix: str) -> int | Local:
+        """The value, in a local unless it is one or known; its range stays as it is."""
+        return value if isinstance(value, int | Local) else self.local(prefix, value, scope.block)
+
+    def _divisor(self, scope: Scope, node: tree.Node, right: Expr) -> Expr:
+        """A divisor that is not 0, or a fault is reported."""
+        bounds = self.ranges.of(right)
+        if bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+            return right
+        if right == 0:
+            raise scope.refusal(node, "it always divides by 0")
+        right = self.kept(scope, right, "d")
+        message = f"{scope.instance}: `{node.text}` divides by 0"
+        fail = self.fail(scope, "division", message, node)
+        scope.block.append(If(fold("==", right, 0), (fail,)))
+        if bounds is not None and isinstance(right, Local) and bounds[0] == 0:
+            kept = self.local("d", right, scope.block)
+            self.ranges.narrow(kept.name, (1, max(1, bounds[1])))
+            return kept
+        return right
+
+    def _shift(self, scope: Scope, node: tree.Node, symbol: str, right: Expr) -> Expr:
+        """A number of bits from 0 to 62; below 0 a fault is reported."""
+        bounds = self.ranges.of(right)
+        if symbol == "<<" and (bounds is None or bounds[1] > SHIFT_MAX):
+            raise scope.refusal(
+                node, f"shift left by what is known to be at most {SHIFT_MAX}, `min(n, 62)`"
+            )
+        right = self.kept(scope, right, "n")
+        if bounds is None or bounds[0] < 0:
+            message = f"{scope.instance}: `{node.text}` shifts by less than 0"
+            fail = self.fail(scope, "shift", message, node)
+            scope.block.append(If(fold("<", right, 0), (fail,)))
+        most = SHIFT_MAX if bounds is None else min(bounds[1], SHIFT_MAX)
+        shift = self.local("n", select(fold(">", right, SHIFT_MAX), SHIFT_MAX, right), scope.block)
+        self.ranges.narrow(shift.name, (0, max(0, most)))
+        return shift
 
     def _logic(self, scope: Scope, node: tree.Logic) -> Expr:
         first, *others = node.operands
@@ -267,7 +316,7 @@ class Expressions(ABC):
                 if not 0 <= part < sizes[position]:
                     raise scope.refusal(node, f"the index {part} is not below {sizes[position]}")
                 continue
-            known = self._checked_index(scope, part, sizes[position], node)
+            known = self.checked_index(scope, part, sizes[position], node)
             options = tuple(
                 self._item(scope, base, (*index[:position], i, *index[position + 1 :]), node)
                 for i in range(sizes[position])
@@ -286,7 +335,7 @@ class Expressions(ABC):
         sets = self.system.MACHINES[base.machine].INDEX
         return [self.system.constants[self.system.INDEX_SETS[name]] for name in sets]
 
-    def _checked_index(self, scope: Scope, index: Expr, size: int, node: tree.Item) -> Expr:
+    def checked_index(self, scope: Scope, index: Expr, size: int, node: tree.Node) -> Expr:
         if self.ranges.is_within(index, 0, size - 1):
             return index
         kept = self.local("n", index, scope.block)
@@ -329,6 +378,7 @@ def _as_place(found: Any) -> Place:
 EXPRESSIONS: dict[type[Any], Callable[[Expressions, Scope, Any], Expr]] = {
     tree.Call: lambda self, scope, node: self.call(scope, node),
     tree.Choice: Expressions._choice,
+    tree.Computed: lambda self, scope, node: self.computed(scope, node),
     tree.Comparison: Expressions._compare,
     tree.Constant: Expressions._constant,
     tree.Drain: lambda self, scope, node: self.call(scope, node),
@@ -337,6 +387,7 @@ EXPRESSIONS: dict[type[Any], Callable[[Expressions, Scope, Any], Expr]] = {
     tree.Negative: Expressions._negative,
     tree.OneOf: lambda self, scope, node: self.one_of(scope, node),
     tree.Operation: Expressions._arithmetic,
+    tree.TableItem: lambda self, scope, node: self.table_item(scope, node),
     tree.Quantified: lambda self, scope, node: self.quantified(scope, node),
     tree.Text: Expressions._text,
 }

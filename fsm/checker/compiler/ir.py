@@ -179,7 +179,7 @@ class Function:
 @dataclass(frozen=True)
 class Fault:
     """What can go wrong at one place of the source: `kind` is refused, assertion, range, overflow,
-    empty, index, changed, choice, crowded or endless.
+    empty, index, changed, choice, division, shift, crowded or endless.
     """
 
     kind: str

@@ -49,6 +49,8 @@ class Layout:
         self.initial: dict[str, int] = {}
         self.starts: dict[str, tuple[int, ...]] = {}
         """The bits that a cell may begin with, where these are several."""
+        self.wrapping: set[str] = set()
+        """The cells that wrap."""
         self.places: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
         self._blocks: dict[str, int] = {}
         for name in system.MACHINES:
@@ -118,6 +120,8 @@ class Layout:
                 f"{name} may be from {spec.low} to {maximum}, which are more than "
                 f"2**{WORD_BITS - 1} values"
             )
+        if spec.wraps:
+            self.wrapping.add(name)
         bits = tuple(start - spec.low for start in starts)
         return self._cell(name, maximum - spec.low, bits, block, spec.low)
 

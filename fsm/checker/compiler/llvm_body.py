@@ -266,10 +266,14 @@ class Body:
         }[expr.operator](left, right)
 
     def _division(self, operator: str, left: Any, right: Any) -> ir.Value:
-        """Rounds down as Python does; the divisor is above 0."""
+        """Rounds down as Python does; the divisor is not 0."""
         b = self.builder
         quotient, rest = b.sdiv(left, right), b.srem(left, right)
-        is_below = b.icmp_signed("<", rest, number(0))
+        if isinstance(right, ir.Constant) and right.constant > 0:
+            is_below = b.icmp_signed("<", rest, number(0))
+        else:
+            is_apart = b.icmp_signed("<", b.xor(rest, right), number(0))
+            is_below = b.and_(b.icmp_signed("!=", rest, number(0)), is_apart)
         if operator == "//":
             return b.sub(quotient, b.zext(is_below, I64))
         return b.select(is_below, b.add(rest, right), rest)

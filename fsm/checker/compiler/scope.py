@@ -192,6 +192,8 @@ def _computed(operator: str, left: Bounds, right: Bounds) -> Bounds | None:
         return left[0] + right[0], left[1] + right[1]
     if operator == "-":
         return left[0] - right[1], left[1] - right[0]
+    if operator == "%" and right[0] > 0 and left[0] < 0:
+        return 0, right[1] - 1
     if left[0] < 0 or right[0] < 0:
         return None
     if operator in ("//", "%") and right[0] > 0:

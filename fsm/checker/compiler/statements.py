@@ -222,6 +222,9 @@ class Statements(Choices):
         assert isinstance(place, Field)
         cell = self.layout.cells[place.cell]
         bounds = cell.low, cell.low + cell.span
+        if place.cell in self.layout.wrapping and not self.ranges.is_within(value, *bounds):
+            above = fold("%", fold("-", value, cell.low), cell.span + 1)
+            value = fold("+", above, cell.low)
         within = self._checked(scope, value, bounds, place.cell, node)
         scope.block.append(Store(place.cell, fold("-", within, cell.low)))
 

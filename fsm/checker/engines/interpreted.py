@@ -30,11 +30,19 @@ FAULTS = (
     TransitionRefused,
     IndexError,
     KeyError,
+    ZeroDivisionError,
+    ValueError,
     OutOfRange,
     EndlessStep,
     NothingToChoose,
     TooManyChoices,
 )
+ARITHMETIC: dict[type[Exception], str] = {
+    NothingToChoose: "choice",
+    ZeroDivisionError: "division",
+    ValueError: "shift",
+}
+"""What Python raises of a value that cannot be computed, and the kind of fault that it is."""
 OWN_FILES = (fields.__file__, choosing.__file__, closed.__file__)
 """Of what the machines call in channels, arrays and choices."""
 
@@ -144,17 +152,16 @@ class InterpretedTarget:
             message = f"{name} refuses {error.trigger!r}: no row holds"
             return self._numbered(lambda fault: fault.message == message, error)
         file = frame.f_code.co_filename
-        if isinstance(error, NothingToChoose):
-            return self._numbered(
-                lambda f: (f.kind, f.file, f.line) == ("choice", file, line), error
-            )
+        if kinds := [kind for raised, kind in ARITHMETIC.items() if isinstance(error, raised)]:
+            wanted = kinds[0], file, line
+            return self._numbered(lambda f: (f.kind, f.file, f.line) == wanted, error)
         if isinstance(error, AssertionError):
             line = _assertion_line(file, line)
-        kinds = ("assertion",) if isinstance(error, AssertionError) else ("empty", "index")
+        faults = ("assertion",) if isinstance(error, AssertionError) else ("empty", "index")
         return self._numbered(
             lambda f: (
                 (f.file, f.line) == (file, line)
-                and f.kind in kinds
+                and f.kind in faults
                 and (f.kind == "empty" or f.message.startswith(f"{name}:"))
             ),
             error,
