@@ -9,6 +9,7 @@ from functools import cache
 from epochgate.fsm.closed import ClosedSystem
 from tests.published import (
     beginnings,
+    caches,
     channels,
     commits,
     contest,
@@ -21,8 +22,11 @@ from tests.published import (
     puzzles,
     resources,
     rings,
+    searches,
     strands,
+    trees,
     votes,
+    vouchers,
 )
 
 TLA = (
@@ -155,6 +159,8 @@ def _contest() -> Iterator[Model]:
     yield net("Eratosthenes-PT-020", 2_048, 23_040, c.eratosthenes, 20)
     yield net("ERK-PT-000001", 13, 30, c.erk, 1)
     yield net("ERK-PT-000010", 47_047, 372_372, c.erk, 10)
+    yield net("FMS-PT-00002", 3_444, 16_311, c.fms, 2)
+    yield net("FMS-PT-00005", 2_895_018, 23_527_185, c.fms, 5)
     yield net("Kanban-PT-00005", 2_546_432, 24_460_016, c.kanban, 5)
     yield net("LamportFastMutEx-PT-2", 380, 716, c.lamport, 2)
     yield net("LamportFastMutEx-PT-3", 19_742, 58_272, c.lamport, 3)
@@ -186,7 +192,11 @@ def _examples() -> Iterator[Model]:
     yield tla("allocator/SimpleAllocator", 400, 1_633, resources.Allocator)
     yield tla("barriers/Barrier", 64, 194, locks.Barrier)
     yield tla("barriers/Barriers", 29_279, 104_515, mutexes.Barriers)
+    yield tla("byihive/VoucherCancel", 4_199, 26_848, vouchers.Protocol)
+    yield tla("byihive/VoucherIssue", 4_199, 26_848, vouchers.Protocol)
     yield tla("byihive/VoucherLifeCycle", 64, 193, puzzles.Vouchers)
+    yield tla("byihive/VoucherRedeem", 4_199, 26_848, vouchers.Protocol)
+    yield tla("byihive/VoucherTransfer", 4_197, 26_848, vouchers.Protocol, changes=0)
     yield tla("byzpaxos/Consensus", 4, 4, puzzles.Consensus)
     yield tla("Chameneos/Chameneos", 34_534, 104_697, meetings.Mall, 81)
     yield tla("chang_roberts/MCChangRoberts", 137, 227, meetings.Election, 8)
@@ -213,13 +223,23 @@ def _examples() -> Iterator[Model]:
     yield tla("lamport_mutex/MCLamportMutex", 724_274, 2_729_079, mutexes.Lamport)
     # TLC makes 625 lists of four numbers more, which a constraint then takes away.
     yield tla("LearnProofs/MCFindHighest", 742, 1_523, beginnings.FindHighest, 781)
+    yield tla(
+        "LeastCircularSubstring/MCLeastCircularSubstringSmall",
+        8_554,
+        8_681,
+        searches.LeastRotation,
+        127,
+    )
     yield tla("locks_auxiliary_vars/Lock", 12, 21, locks.Lock)
     yield tla("locks_auxiliary_vars/LockHS", 28, 41, locks.LockHistory)
     yield tla("locks_auxiliary_vars/Peterson", 42, 77, locks.Peterson)
+    yield tla("LoopInvariance/MCBinarySearch", 27_953, 34_383, searches.BinarySearch, 6_430)
     yield tla("Majority/MCMajority", 2_733, 3_459, beginnings.Majority, 1_092)
     yield tla("Moving_Cat_Puzzle/CatEvenBoxes", 48, 128, beginnings.Boxes, 48, last=5)
     yield tla("Moving_Cat_Puzzle/CatOddBoxes", 30, 78, beginnings.Boxes, 30)
     yield tla("Paxos/MCConsensus", 4, 7, beginnings.ConsensusFromAnywhere, 4)
+    yield tla("Paxos/MCPaxos", 25, 82, trees.Paxos)
+    yield tla("PaxosHowToWinATuringAward/MCConsensus", 4, 4, puzzles.Consensus)
     yield tla("Prisoners/Prisoners", 214, 860, meetings.Prison, 4)
     yield tla("Prisoners_Single_Switch/Prisoner", 16, 49, puzzles.Prisoners)
     yield tla("Prisoners_Single_Switch/PrisonerLightUnknown", 62, 188, beginnings.DimPrisoners, 2)
@@ -228,9 +248,11 @@ def _examples() -> Iterator[Model]:
     yield tla("ReadersWriters/MC", 21_527, 59_674, resources.ReadersWriters)
     yield tla("SingleLaneBridge/MC", 3_605, 20_181, resources.Bridge)
     yield tla("SpanningTree/SpanTree", 1_236, 10_278, meetings.Spanning)
+    yield tla("SpanningTree/SpanTreeTest4Nodes", 3_984, 21_784, trees.AnySpanning, 64)
     yield tla(f"{book}/AsynchronousInterface/AsynchInterface", 12, 30, channels.Interfaced, 6)
     yield tla(f"{book}/AsynchronousInterface/Channel", 12, 30, channels.Interfaced, 6)
     yield tla(f"{book}/CachingMemory/MCInternalMemory", 4_408, 21_400, channels.Memories, 8)
+    yield tla(f"{book}/CachingMemory/MCWriteThroughCache", 5_196, 28_170, caches.WriteThrough, 2)
     yield tla(f"{book}/FIFO/MCInnerFIFO", 3_864, 9_660, channels.Queue, 36)
     yield tla(f"{book}/HourClock/HourClock", 12, 24, beginnings.HourClock, 12)
     yield tla(f"{book}/HourClock/HourClock2", 12, 24, beginnings.HourClock2, 12)

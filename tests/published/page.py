@@ -31,6 +31,7 @@ HEADER = (
     "declared here",
     "seconds",
 )
+SYMMETRIC_HEADER = ("model", "states, published and counted", "without it", "declared here")
 BROKEN_HEADER = ("model", "claim that is published as broken", "counterexample", "declared here")
 
 
@@ -58,6 +59,18 @@ def table(found: dict[str, Any]) -> str:
         own = [model for model in MODELS.values() if model.family == family]
         parts.append(f"## {family}")
         parts.append(_table(HEADER, [_row(one, found[one.name]) for one in own]))
+    parts.append("## Interchangeable parts taken for each other")
+    rows = [
+        (
+            f"[{one.name}]({one.source})",
+            f"{one.symmetric:,}",
+            f"{one.states:,}",
+            _link(one.declared),
+        )
+        for one in MODELS.values()
+        if one.symmetric
+    ]
+    parts.append(_table(SYMMETRIC_HEADER, rows))
     parts.append("## Claims that do not hold")
     parts.append(_table(BROKEN_HEADER, [_broken_row(one) for one in BROKEN]))
     return "\n\n".join(parts)
