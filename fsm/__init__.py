@@ -3,7 +3,7 @@ drives them.
 """
 
 from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRefused
-from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
+from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque, Set
 from epochgate.fsm.handles import Handle, Handles, drive
 from epochgate.fsm.journal import Journal, JournalEntry, MemoryJournal, replay
 from epochgate.fsm.machine import Machine, Trigger
@@ -40,6 +40,7 @@ __all__ = [
     "Port",
     "ReplayDiverged",
     "Row",
+    "Set",
     "System",
     "TableCell",
     "Timer",
