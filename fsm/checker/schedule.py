@@ -17,6 +17,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
 from epochgate.fsm.checker.demands import demands
 from epochgate.fsm.checker.engines.interpreted import FAULTS
+from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
 from epochgate.fsm.choosing import Tape, WayClosed, parsed
 from epochgate.fsm.closed import ClosedSystem, Property, Step
 from epochgate.fsm.errors import TransitionRefused
@@ -74,6 +75,7 @@ class MachineStage:
             position = "".join(f"[{i}]" for i in machine.index)
             self._steps[f"{step.machine}{position}.{step.trigger}"] = step, machine
         self._packing = Packing(system, Layout(system))
+        self._step_claims = StepClaims(system)
         self._demands = [p for p in system.properties() if p.kind == "always"]
         self._begin(begins or {})
 
@@ -112,17 +114,20 @@ class MachineStage:
 
     def take(self, step: str) -> None:
         """Fire the step's trigger, and hold the state against every bound and `always`."""
-        name, values = parsed(step)
-        before = self.words() if values or self._steps[name][0].is_stuttering else ()
+        name, _ = parsed(step)
+        before = self.words()
         try:
+            measured = self._step_claims.measured()
             self._fire(step)
-            self.words()  # finds what has left its bound
+            after = self.words()  # finds what has left its bound
             if self._steps[name][0].is_stuttering:
                 self._packing.expect_unchanged(before, step)
+            if after != before:
+                self._step_claims.expect_kept(measured)
         except WayClosed:
-            self._packing.load(before or self.words())
+            self._packing.load(before)
             raise
-        except Changed as fault:
+        except (Changed, StepClaimBroken) as fault:
             raise StateForbidden(str(fault)) from fault
         except FAULTS as fault:
             raise ClaimBroken(told(fault)) from fault
