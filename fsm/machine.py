@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
 from epochgate.fsm.fields import (
-    ArrayField,
-    BoolField,
+    FIELD_KINDS,
     FieldSpec,
     Fifo,
-    FifoField,
     IntField,
     wrapping,
 )
@@ -76,9 +74,7 @@ class Machine:
         super().__init_subclass__()
         cls.IS_CHECKED = not unchecked
         own = list(vars(cls).items())
-        specs = {
-            n: f for n, f in own if isinstance(f, IntField | BoolField | FifoField | ArrayField)
-        }
+        specs = {n: f for n, f in own if isinstance(f, FIELD_KINDS)}
         ports = {n: f for n, f in own if isinstance(f, PortField)}
         for name in (*specs, *ports):
             delattr(cls, name)
@@ -172,6 +168,8 @@ class Machine:
 def _plain(value: Any) -> Any:
     if isinstance(value, Fifo):
         return list(value)
+    if isinstance(value, set):
+        return sorted(value)
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 

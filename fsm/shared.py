@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.fields import ArrayField, BoolField, FifoField, IntField
+from epochgate.fsm.fields import FIELD_KINDS
 
 if TYPE_CHECKING:
     from epochgate.fsm.closed import ClosedSystem
@@ -25,8 +25,7 @@ def declare(system: type[ClosedSystem], base: type[Machine]) -> None:
 
     Raises DeclarationError for a name that means something else.
     """
-    kinds = (IntField, BoolField, FifoField, ArrayField)
-    fields = {name: value for name, value in vars(system).items() if isinstance(value, kinds)}
+    fields = {name: value for name, value in vars(system).items() if isinstance(value, FIELD_KINDS)}
     if not fields:
         return
     before = system.MACHINES.get(SHARED)

@@ -92,7 +92,9 @@ class MachineStage:
                     f"{type(self._system).__name__} has no field {place!r} to begin with "
                     f"{value!r}; the schedule belongs to another system or to other constants"
                 )
-            setattr(*fields[place], [*value] if isinstance(value, list) else value)
+            machine, name = fields[place]
+            now = getattr(machine, name)
+            setattr(machine, name, type(now)(value) if isinstance(now, list | set) else value)
         self._packing.words()  # finds what is outside its bound
 
     @property

@@ -29,6 +29,8 @@ from epochgate.fsm.machine import Machine
 from epochgate.fsm.source import definition
 
 WALKS, WALK_STEPS_MAX = 20, 40
+STORING = frozenset({"push", "take", "remove", "add", "discard"})
+"""The methods of channels and sets that get a number."""
 
 
 class NotSymmetric(UsageError):
@@ -282,7 +284,7 @@ class _Method(ast.NodeVisitor):
             for condition in part.ifs:
                 self.visit(condition)
             return
-        is_channel = isinstance(node.func, ast.Attribute) and node.func.attr == "push"
+        is_channel = isinstance(node.func, ast.Attribute) and node.func.attr in STORING
         for position, argument in enumerate(node.args):
             if (
                 self._is_member(argument)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.source import definition
-from epochgate.fsm.subset import tree
+from epochgate.fsm.subset import tree, ways
 from epochgate.fsm.subset.constructs import CALLS, named
-from epochgate.fsm.subset.loops import OPERATORS, Loops
+from epochgate.fsm.subset.containers import Containers, is_field
+from epochgate.fsm.subset.loops import OPERATORS
 from epochgate.fsm.subset.names import (
     KINDS,
     Anything,
@@ -33,6 +34,7 @@ from epochgate.fsm.subset.names import (
     in_channel,
     in_machine,
     in_port,
+    in_set,
     in_system,
     shared_in,
 )
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from epochgate.fsm.system import System
 
 NUMBERS = (Kind.INT, Kind.BOOL, Kind.UNKNOWN)
+SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 EQUALITIES: dict[type[ast.AST], str] = {ast.Eq: "==", ast.NotEq: "!="}
 COMPARISONS: dict[type[ast.AST], str] = {
     **EQUALITIES,
@@ -54,7 +57,7 @@ ARGUMENTS_MIN = {"abs": 1, "max": 2, "min": 2}
 CONSTANT_KINDS: dict[type, Kind] = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STATE}
 
 
-class Expressions(Loops):
+class Expressions(Containers):
     """The expressions of one method of a machine, or of a system if `machine` is None; `calls`,
     `changes` and `written` grow as they are parsed.
     """
@@ -110,7 +113,9 @@ class Expressions(Loops):
         return value
 
     def _number(self, node: ast.expr) -> tree.Expression:
-        value = self._value(node)
+        return self._as_number(node, self._value(node))
+
+    def _as_number(self, node: ast.expr, value: tree.Expression) -> tree.Expression:
         if value.kind not in NUMBERS:
             raise self.fault(
                 node,
@@ -189,7 +194,12 @@ class Expressions(Loops):
     def _arithmetic(self, node: ast.BinOp) -> tree.Expression:
         if type(node.op) not in OPERATORS:
             raise self._outside(node, node.op)
-        left, right = self._number(node.left), self._number(node.right)
+        left, right = self._value(node.left), self._value(node.right)
+        if Kind.SET in (left.kind, right.kind) and type(node.op) in SET_OPERATORS:
+            self._demand(node.left, left.kind, Kind.SET, "what stands left")
+            self._demand(node.right, right.kind, Kind.SET, "what stands right")
+            return tree.Operation(node, OPERATORS[type(node.op)], left, right, Kind.SET)
+        left, right = self._as_number(node.left, left), self._as_number(node.right, right)
         return tree.Operation(node, OPERATORS[type(node.op)], left, right)
 
     def _unary(self, node: ast.UnaryOp) -> tree.Expression:
@@ -204,6 +214,8 @@ class Expressions(Loops):
         return tree.Logic(node, operator, tuple(map(self._condition, node.values)))
 
     def _compare(self, node: ast.Compare) -> tree.Expression:
+        if any(isinstance(operator, ast.In | ast.NotIn) for operator in node.ops):
+            return self._membership(node)
         if unknown := [operator for operator in node.ops if type(operator) not in COMPARISONS]:
             raise self._outside(node, unknown[0])
         operands = tuple(map(self._value, (node.left, *node.comparators)))
@@ -212,7 +224,7 @@ class Expressions(Loops):
             kinds = {left.kind, right.kind} - {Kind.UNKNOWN}
             if kinds == {Kind.STATE} and type(operator) in EQUALITIES:
                 is_of_states = True
-            elif not kinds <= self._comparable():
+            elif not kinds <= self._comparable() or (Kind.SET in kinds and len(kinds) > 1):
                 raise self.fault(
                     node,
                     f"`{ast.unparse(node)}` compares "
@@ -224,7 +236,7 @@ class Expressions(Loops):
 
     def _comparable(self) -> set[Kind]:
         """A claim of a system may look at what its machines only hand on."""
-        return {Kind.INT, Kind.BOOL, *([Kind.OPAQUE] if self.machine is None else [])}
+        return {Kind.INT, Kind.BOOL, Kind.SET, *([Kind.OPAQUE] if self.machine is None else [])}
 
     def _choice(self, node: ast.IfExp) -> tree.Expression:
         condition = self._condition(node.test)
@@ -264,14 +276,18 @@ class Expressions(Loops):
                     return tree.Member(node, found, path, found)
                 shared = shared_in(self._system)
                 if shared is not None and node.attr in shared.FIELDS:
-                    return tree.shared(node, shared, node.attr, found)
+                    return ways.shared(node, shared, node.attr, found)
                 kind = tree.SystemConstant if isinstance(found, Value) else tree.Machines
                 return kind(node, found, node.attr)
             if isinstance(place, OutputPort):
                 callee = in_port(place.port, node.attr)
                 return tree.Member(node, callee, path, callee)
-            if isinstance(place, Channel):
-                callee = in_channel(place, node.attr)
+            if isinstance(place, Channel) or is_field(place):
+                callee = (
+                    in_channel(place, node.attr)
+                    if isinstance(place, Channel)
+                    else in_set(node.attr)
+                )
                 return tree.Member(node, callee, path, callee)
         except NoSuchName as error:
             raise self.fault(node, str(error)) from None
@@ -284,7 +300,7 @@ class Expressions(Loops):
             return tree.Unknown(node, Anything())
         name = machine.PEERS[node.attr]
         found = self.behind_system[name] = in_system(self._system, name)
-        return tree.peer(node, path, machine, name, found)
+        return ways.peer(node, path, machine, name, found)
 
     @staticmethod
     def _of_machine(
@@ -323,6 +339,8 @@ class Expressions(Loops):
             return tree.Item(node, OneMachine(place.machine), path, index)
         if isinstance(place, ArrayOf) and len(index) == 1:
             return tree.Item(node, place.item, path, index)
+        if isinstance(place, Channel) and len(index) == 1:
+            return tree.Item(node, Value(place.item), path, index)
         raise self.fault(node, f"`{ast.unparse(node.value)}` is no array of that shape")
 
     # Calls
@@ -404,6 +422,8 @@ BUILT_IN: dict[str, Callable[[Expressions, ast.Call], tree.Expression]] = {
     "abs": Expressions._computed,
     "all": Expressions._quantifier,
     "any": Expressions._quantifier,
+    "len": Expressions._length,
+    "set": Expressions._empty_set,
     "max": Expressions._computed,
     "min": Expressions._computed,
 }
@@ -416,6 +436,7 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Expressions, Any], tree.Expression]]
     ast.Constant: Expressions._constant,
     ast.IfExp: Expressions._choice,
     ast.Name: Expressions._name,
+    ast.Set: Expressions._written_set,
     ast.Subscript: Expressions._subscript,
     ast.UnaryOp: Expressions._unary,
 }

@@ -43,6 +43,9 @@ class Loops(ABC):
         """The numbers of a tuple that is known; None for anything else."""
 
     @abstractmethod
+    def _place(self, node: ast.expr) -> tree.Path: ...
+
+    @abstractmethod
     def _value(self, node: ast.expr) -> tree.Expression: ...
 
     @abstractmethod

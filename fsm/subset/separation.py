@@ -13,7 +13,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from epochgate.fsm.subset import tree
+from epochgate.fsm.subset import tree, ways
 from epochgate.fsm.subset.names import Callee, OneMachine
 from epochgate.fsm.subset.statements import Method
 
@@ -82,7 +82,7 @@ def _fault(
 
 def _other(path: tree.Path) -> type[Machine] | None:
     """The machine that a path leads to, unless it is the method's own."""
-    found = tree.root(path)
+    found = ways.root(path)
     is_other = isinstance(found, tree.Machines | tree.Item)
     return found.place.machine if is_other and isinstance(found.place, OneMachine) else None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.subset import tree
-from epochgate.fsm.subset.expressions import Expressions
+from epochgate.fsm.subset.expressions import SET_OPERATORS, Expressions
 from epochgate.fsm.subset.loops import OPERATORS
 from epochgate.fsm.subset.names import (
     KINDS,
@@ -122,21 +122,26 @@ class Method(Expressions):
         if len(node.targets) != 1:
             raise self.fault(node, "one assignment has one target; write two assignments")
         value = self._value(node.value)
+        self._expect_fresh(node, value)
         return tree.Assign(node, self._target(node.targets[0], value.kind), value)
 
     def _annotated_assign(self, node: ast.AnnAssign) -> tree.Statement:
         if node.value is None:
             raise self.fault(node, "a local begins with a value; assign it one")
         value = self._value(node.value)
+        self._expect_fresh(node, value)
         return tree.Assign(node, self._target(node.target, value.kind), value)
 
     def _augmented_assign(self, node: ast.AugAssign) -> tree.Statement:
         if type(node.op) not in OPERATORS:
             raise self._outside(node, node.op)
-        value = self._number(node.value)
+        value = self._value(node.value)
+        if value.kind is not Kind.SET or type(node.op) not in SET_OPERATORS:
+            value = self._as_number(node.value, value)
         if isinstance(node.target, ast.Name) and node.target.id not in self._locals:
             raise self.fault(node, f"the local {node.target.id!r} has no value yet")
-        target = self._target(node.target, Kind.INT)
+        kinds = {Kind.SET: Kind.SET, Kind.UNKNOWN: Kind.UNKNOWN}
+        target = self._target(node.target, kinds.get(value.kind, Kind.INT))
         return tree.Update(node, target, OPERATORS[type(node.op)], value)
 
     def _target(self, node: ast.expr, kind: Kind) -> tree.Path:
@@ -155,7 +160,11 @@ class Method(Expressions):
             self._demand(node, kind, place.kind, "the field")
         elif not isinstance(place, Anything):
             state = isinstance(place, Value) and place.kind is Kind.STATE
-            hint = "a state changes by a row alone" if state else "only int and bool fields can be"
+            hint = (
+                "a state changes by a row alone"
+                if state
+                else "only int, bool and set fields can be"
+            )
             raise self.fault(node, f"`{ast.unparse(node)}` cannot be assigned to; {hint}")
         self.changes.append((node, f"it assigns to `{ast.unparse(node)}`"))
         self.written.append(path)

@@ -285,7 +285,7 @@ def test_a_claim_is_held_to_the_subset_as_machines_are() -> None:
     def is_short(self: Any) -> bool:
         return len(str(self.one.count)) < 2
 
-    with pytest.raises(DeclarationError, match=r"Closed\.is_short: a call of `len` is outside"):
+    with pytest.raises(DeclarationError, match=r"Closed\.is_short: a call of `str` is outside"):
         check(claiming("is_short", is_short))
 
 

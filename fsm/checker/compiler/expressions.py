@@ -44,6 +44,7 @@ from epochgate.fsm.checker.compiler.scope import (
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.subset import tree
+from epochgate.fsm.subset.names import Kind
 
 SHIFT_MAX = 62
 """By how many bits a value is shifted at most: what it holds has no more."""
@@ -97,6 +98,26 @@ class Expressions(ABC):
     def table_item(self, scope: Scope, node: tree.TableItem) -> Expr:
         """Lower an item of a constant table."""
 
+    @abstractmethod
+    def contains(self, scope: Scope, node: tree.Contains) -> Expr:
+        """Lower `in`."""
+
+    @abstractmethod
+    def length(self, scope: Scope, node: tree.Length) -> Expr:
+        """Lower `len`."""
+
+    @abstractmethod
+    def without(self, scope: Scope, left: Expr, right: Expr) -> Expr:
+        """Lower the difference of two sets."""
+
+    @abstractmethod
+    def compare_sets(self, scope: Scope, node: tree.Comparison) -> Expr:
+        """Lower a comparison of sets."""
+
+    @abstractmethod
+    def channel_item(self, scope: Scope, fifo: FifoCells, index: Expr, node: tree.Node) -> Local:
+        """Lower an item of a channel."""
+
     # Values
 
     def values(self, scope: Scope, nodes: Sequence[tree.Expression]) -> list[Expr]:
@@ -134,6 +155,8 @@ class Expressions(ABC):
 
     def _arithmetic(self, scope: Scope, node: tree.Operation) -> Expr:
         left, right = self.values(scope, (node.left, node.right))
+        if node.kind is Kind.SET and node.operator == "-":
+            return self.without(scope, left, right)
         return self.operation(scope, node, node.operator, left, right)
 
     def operation(
@@ -224,6 +247,8 @@ class Expressions(ABC):
     def _compare(self, scope: Scope, node: tree.Comparison) -> Expr:
         if node.is_of_states:
             return self._compare_states(scope, node)
+        if any(operand.kind is Kind.SET for operand in node.operands):
+            return self.compare_sets(scope, node)
         operands = self.values(scope, node.operands)
         value: Expr = 1
         for operator, left, right in zip(node.operators, operands, operands[1:], strict=False):
@@ -310,6 +335,8 @@ class Expressions(ABC):
         if isinstance(base, Chosen):
             options = tuple(self._item(scope, option, index, node) for option in base.options)
             return Chosen(base.index, options)
+        if isinstance(base, FifoCells):
+            return self.channel_item(scope, base, index[0], node)
         sizes = self._sizes(base)
         for position, part in enumerate(index):
             if isinstance(part, int):
@@ -381,6 +408,9 @@ EXPRESSIONS: dict[type[Any], Callable[[Expressions, Scope, Any], Expr]] = {
     tree.Computed: lambda self, scope, node: self.computed(scope, node),
     tree.Comparison: Expressions._compare,
     tree.Constant: Expressions._constant,
+    tree.Contains: lambda self, scope, node: self.contains(scope, node),
+    tree.Length: lambda self, scope, node: self.length(scope, node),
+    tree.SetOf: lambda self, scope, node: sum(1 << number for number in node.numbers),
     tree.Drain: lambda self, scope, node: self.call(scope, node),
     tree.Inverse: Expressions._inverse,
     tree.Logic: Expressions._logic,

@@ -210,6 +210,22 @@ class Lowering(Statements):
         self.functions[key] = Function(key, (), tuple(block))
         return key
 
+    def _choosing(self, step: Step, instance: Instance, taken: str) -> str:
+        """A function that chooses arguments with which the step is possible, and takes it."""
+        key = f"{taken} with arguments"
+        if not all(map(len, self.system.options(step))):
+            raise DeclarationError(
+                f"{type(self.system).__name__}: the step {instance}.{step.trigger} has nothing to "
+                f"choose from in {step.over!r}; set the constant to 1 at least"
+            )
+        scope = Scope(instance, self.machine(instance).__init__, {})
+        chosen = tuple(self.chosen(scope, each) for each in self.system.options(step))
+        is_possible = Call(self._possible(instance, step.trigger), chosen, "possible")
+        close = If(negate(Local("possible")), (Close(),))
+        body = (*scope.block, is_possible, close, Call(taken, chosen))
+        self.functions[key] = Function(key, (), body)
+        return key
+
     def _step_claims(self) -> StepClaims:
         """The statements that hold a step against every each_step."""
         found = StepClaims([], [])
@@ -230,22 +246,6 @@ class Lowering(Statements):
                 )
                 found.after.append(If(negate(held), (fail,)))
         return found
-
-    def _choosing(self, step: Step, instance: Instance, taken: str) -> str:
-        """A function that chooses arguments with which the step is possible, and takes it."""
-        key = f"{taken} with arguments"
-        if not all(map(len, self.system.options(step))):
-            raise DeclarationError(
-                f"{type(self.system).__name__}: the step {instance}.{step.trigger} has nothing to "
-                f"choose from in {step.over!r}; set the constant to 1 at least"
-            )
-        scope = Scope(instance, self.machine(instance).__init__, {})
-        chosen = tuple(self.chosen(scope, each) for each in self.system.options(step))
-        is_possible = Call(self._possible(instance, step.trigger), chosen, "possible")
-        close = If(negate(Local("possible")), (Close(),))
-        body = (*scope.block, is_possible, close, Call(taken, chosen))
-        self.functions[key] = Function(key, (), body)
-        return key
 
     def _implication(self, premise: str, name: str, properties: dict[str, str]) -> str:
         """A function that holds where the premise does not, or the property's method does."""
