@@ -14,9 +14,17 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
 from epochgate.fsm.checker.engines.initial import initial_states
-from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
+from epochgate.fsm.checker.engines.search import (
+    Finding,
+    Search,
+    Span,
+    Stopped,
+    size,
+    states_of,
+)
 from epochgate.fsm.checker.memory_limit import usable_bytes
-from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.outcome import Found, Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.refinement import Refinements, Unimplemented
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
 from epochgate.fsm.checker.symmetry import symmetric_set, verify
@@ -117,6 +125,11 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "bounded by depth; leave these out, or search breadth-first"
         )
     claims = [p.claim for p in properties if p.kind in WITHOUT_END]
+    if options.symmetry and (mapped := [p.claim for p in properties if p.kind == "implements"]):
+        raise CannotCheck(
+            f"symmetry cannot be used for a system with {mapped[0]!r}: what an instance stands for "
+            f"may depend on which it is; check it without symmetry"
+        )
     if claims and options.workers > 1:
         raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
     if claims and options.engine != "llvm" and find_spec("numpy") is None:
@@ -157,6 +170,7 @@ class _Check:
         self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
         self.rests: dict[str, str] = {}
+        self.refinements = Refinements(system, self.layout, self.program)
 
     @property
     def demanded(self) -> int:
@@ -174,7 +188,7 @@ class _Check:
         saved = None
         if options.resume is not None:
             saved = SavedSearch(options.resume, self.program, type(self.system).__name__)
-        found: Finding | StoppedEarly | Lasso | None = None
+        found: Found = None
         try:
             found = self._explore(saved)
         except Stopped as stopped:
@@ -185,7 +199,14 @@ class _Check:
                 saved.close()
         search_seconds = time.perf_counter() - begun_s
         outcome = Outcome(
-            self.system, self.program, self.layout, self.search, self.properties, found, self.rests
+            self.system,
+            self.program,
+            self.layout,
+            self.search,
+            self.properties,
+            found,
+            self.rests,
+            self.refinements,
         )
         return Result(
             system=type(self.system).__name__,
@@ -221,7 +242,7 @@ class _Check:
         derived = self.system.DERIVED
         return {n: value for n, value in self.system.constants.items() if n not in derived}
 
-    def _explore(self, saved: SavedSearch | None) -> Finding | StoppedEarly | Lasso | None:
+    def _explore(self, saved: SavedSearch | None) -> Found:
         options, search = self.options, self.search
         level, is_new = self._first_level(saved)
         budget = Budget(
@@ -231,7 +252,7 @@ class _Check:
             max_seconds=options.max_seconds,
             progress=options.progress,
         )
-        if is_new and (found := search.examine(level, self.demanded, budget.pause)):
+        if is_new and (found := self._examined(level, budget, is_first=True)):
             return found
         if options.order == "depth":
             return self._descend(budget)
@@ -249,8 +270,22 @@ class _Check:
                 return self._check_liveness()
             level = following
             self.depth += 1
-            if found := search.examine(level, self.demanded, budget.pause):
+            if found := self._examined(level, budget):
                 return found
+
+    def _examined(
+        self, level: list[Span], budget: Budget, *, is_first: bool = False
+    ) -> Finding | Unimplemented | None:
+        """What is wrong in the states of a level, or with the steps out of them."""
+        if found := self.search.examine(level, self.demanded, budget.pause):
+            return found
+        if not self.refinements.all:
+            return None
+        read = self.search.words
+        wrong = None
+        if is_first:
+            wrong = self.refinements.begin((n, read(n)) for n in states_of(level))
+        return wrong or self.refinements.follow((n, read(n)) for n in states_of(level))
 
     def _first_level(self, saved: SavedSearch | None) -> tuple[list[Span], bool]:
         """The level to begin with, the last one of a saved search; and whether it is new."""
@@ -261,11 +296,11 @@ class _Check:
                 self.search.recount(about["transitions"], about["terminal"], about["held"])
         return (last, False) if last else (self.search.begin(self.initial), True)
 
-    def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
+    def _descend(self, budget: Budget) -> Found:
         states = self.search.descend(budget.pause)
         if isinstance(states, Finding):
             return states
-        found = self.search.examine(states, self.demanded, budget.pause)
+        found = self._examined(states, budget)
         return found or self._check_liveness()
 
     def _check_liveness(self) -> Lasso | None:
