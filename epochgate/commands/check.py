@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -14,14 +15,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
+from epochgate.exit_codes import WORST_FIRST, ExitCode, RunFailed, table
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker import Result
     from epochgate.fsm.closed import ClosedSystem
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-WORST_FIRST = ("FAIL", "BOUNDED", "VACUOUS", "PASS")
-"""Of several systems, the first of these that occurs decides the exit code."""
 
 
 class UnknownSystem(UsageError):
@@ -45,8 +45,8 @@ examples:
   epochgate check --list                      which systems there are
   epochgate check --list live                 the constants of one, which --set changes
 
-Exit codes: 0 every claim holds, 1 one fails, 2 misuse, 3 a claim holds only because what it is
-about never happens, 4 stopped by a budget before an answer."""
+Of several systems the worst decides the exit code:
+""" + table()
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -149,11 +149,47 @@ def run(arguments: argparse.Namespace) -> int:
             f"--mermaid {arguments.mermaid} has room for one diagram and {len(chosen)} systems are "
             f"checked; name one, or write to a file that ends in .md"
         )
-    results = {name: checked(name, system, arguments) for name, system in chosen.items()}
+    results, is_carried_through = run_all(chosen, arguments)
     told = untaken_states(results.values(), NOT_FROM.keys())
     if told:
         told.insert(0, "taken, but not from each of their states:")
         print("\n  ".join(told), file=_stream(arguments))
+    codes = [ExitCode(result.exit_code) for result in results.values()]
+    if not is_carried_through:
+        codes.append(ExitCode.RUN_FAILED)
+    try:
+        write(results, chosen, arguments)
+    except OSError as error:
+        print(f"epochgate check: a report cannot be written: {error}", file=sys.stderr)
+        codes.append(ExitCode.RUN_FAILED)
+    return min(codes, key=WORST_FIRST.index)
+
+
+def run_all(
+    chosen: dict[str, type[ClosedSystem]], arguments: argparse.Namespace
+) -> tuple[dict[str, Result], bool]:
+    """Check each system; and tell whether none of the runs failed. Raises UsageError."""
+    results, is_carried_through = {}, True
+    for name, system in chosen.items():
+        try:
+            results[name] = checked(name, system, arguments)
+        except UsageError:
+            raise
+        except Exception as error:  # noqa: BLE001  # told apart from a claim that is broken
+            is_carried_through = False
+            if not isinstance(error, RunFailed | MemoryError | OSError):
+                traceback.print_exc()
+            told = str(error) or "there is no memory left; set --max-memory"
+            print(f"epochgate check: {name}: {told}", file=sys.stderr)
+    return results, is_carried_through
+
+
+def write(
+    results: dict[str, Result],
+    chosen: dict[str, type[ClosedSystem]],
+    arguments: argparse.Namespace,
+) -> None:
+    """Write everything that was asked for; raises OSError."""
     if arguments.json is not None:
         found = [result.to_json() for result in results.values()]
         text = json.dumps(found[0] if len(found) == 1 else found, indent=2)
@@ -164,8 +200,6 @@ def run(arguments: argparse.Namespace) -> int:
     write_reports(results, arguments)
     if arguments.pytest is not None:
         write_tests(results, chosen, arguments.pytest)
-    worst = min(results.values(), key=lambda result: WORST_FIRST.index(result.verdict.value))
-    return worst.exit_code
 
 
 def write_reports(results: dict[str, Result], arguments: argparse.Namespace) -> None:
