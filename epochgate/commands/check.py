@@ -38,6 +38,8 @@ examples:
   epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
   epochgate check my_package.door:House       a system of your own
+  epochgate check my_package.order:machine    a machine of transitions or python-statemachine
+                                              (docs/existing-machines.md)
   epochgate check --junit check.xml --sarif check.sarif --html check.html
                                               everything, as files for CI and for people
   epochgate check --list                      which systems there are
@@ -331,10 +333,18 @@ def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
 
 
 def imported(name: str) -> type[ClosedSystem]:
-    """Import a system named as module:Class. Raises UnknownSystem."""
+    """Import a system named as module:Class, or read a machine. Raises UnknownSystem."""
     from epochgate.fsm.closed import ClosedSystem
+    from epochgate.fsm.existing import read_if_machine
 
     module_name, attribute, system = named_class(name, UnknownSystem)
-    if not (isinstance(system, type) and issubclass(system, ClosedSystem) and system.STEPS):
-        raise UnknownSystem(f"{attribute!r} in module {module_name!r} is no closed system")
-    return system
+    if isinstance(system, type) and issubclass(system, ClosedSystem) and system.STEPS:
+        return system
+    read = read_if_machine(system)
+    if read is None:
+        raise UnknownSystem(
+            f"{attribute!r} in module {module_name!r} is no closed system, and no machine of "
+            f"transitions or python-statemachine; name a machine, or an object that has one as an "
+            f"attribute"
+        )
+    return read.system
