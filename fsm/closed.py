@@ -20,6 +20,7 @@ from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
 from epochgate.fsm import choosing, shared
+from epochgate.fsm.bounded import BoundedDeque, Full
 from epochgate.fsm.choosing import Tape, WayClosed, initially as initially, start_conditions
 from epochgate.fsm.claims import (
     Fairness as Fairness,
@@ -189,14 +190,24 @@ class ClosedSystem(System):
 
     @classmethod
     def _check_step_claims(cls, fault: Callable[[str], DeclarationError]) -> None:
-        for claim in (p for p in cls.properties() if p.kind == "each_step"):
+        for claim in cls.properties():
             given = (claim.each,) if claim.each else ()
-            own = getattr(cls, claim.name).__code__.co_varnames[1 : 1 + len(given)]
-            if claim.each and (claim.each not in cls.INDEX_SETS or own != given):
-                raise fault(
-                    f"{claim.name} is claimed for each {claim.each!r}: that is one of the index "
-                    f"sets {[*cls.INDEX_SETS]}, and the first parameter is named for it"
-                )
+            for name in filter(None, (claim.name, claim.then)):
+                code = getattr(getattr(cls, name, None), "__code__", None)
+                own = code.co_varnames[1 : 1 + len(given)] if code else ()
+                if claim.each and (claim.each not in cls.INDEX_SETS or own != given):
+                    raise fault(
+                        f"{name} is claimed for each {claim.each!r}: that is one of the index "
+                        f"sets {[*cls.INDEX_SETS]}, and the first parameter is named for it"
+                    )
+                if claim.kind != "each_step" and code and code.co_argcount > 1 + len(given):
+                    taken = code.co_varnames[1 : code.co_argcount]
+                    raise fault(
+                        f"{name} of a claim takes {', '.join(taken)}; to claim it for each member "
+                        f"of an index set, let it take the member alone, and add `each=...`"
+                    )
+            if claim.kind != "each_step":
+                continue
             for name in cls.measured(claim):
                 method = getattr(cls, name, None)
                 code = method.__code__ if inspect.isfunction(method) else None
@@ -325,6 +336,15 @@ class ClosedSystem(System):
             found[name] = derived(rule, {**cls.CONSTANTS, **found}, f"{cls.__name__}.{name}")
         return found
 
+    def claims(self) -> tuple[Property, ...]:
+        """All properties; one for each member where that is claimed, but of claims about steps."""
+        found: list[Property] = []
+        for one in self.properties():
+            is_each = one.each and one.kind != "each_step"
+            size = self.constants[self.INDEX_SETS[one.each]] if is_each else 0
+            found += map(one.of, range(size)) if is_each else [one]
+        return tuple(found)
+
     @classmethod
     def properties(cls) -> tuple[Property, ...]:
         """All properties, in the order of their declaration."""
@@ -405,23 +425,6 @@ class ClosedSystem(System):
             if row.trigger == step.trigger and not row.is_ignored
             if machine.state in expand(machine.STATES, row)
         )
-
-
-class Full(Exception):
-    """A queue of a step was given more than it may get in one step."""
-
-
-class BoundedDeque(deque[Any]):
-    """A queue of a closed system; `room` is how many more calls the step may put into it."""
-
-    room = sys.maxsize
-
-    def append(self, item: Any) -> None:
-        """Append a call; raises Full."""
-        if self.room == 0:
-            raise Full
-        self.room -= 1
-        super().append(item)
 
 
 class _Wired:
