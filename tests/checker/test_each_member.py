@@ -138,7 +138,7 @@ def test_what_cannot_be_claimed_for_each_is_refused() -> None:
 
         @sometimes("it is served", each="worker")
         def is_served(self, worker: int) -> bool:
-            return bool(self.worker[worker].state == SERVED)
+            return self.worker[worker].state == SERVED
 
     with pytest.raises(CannotCheck, match="symmetry exchanges these"):
         check(Small, symmetry=True)
