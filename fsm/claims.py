@@ -66,7 +66,7 @@ class Property:
 
     `name` is the method that holds or not in a state; `then` the second one of leads_to, or the
     premise of an always that demands something only where that holds; `each` the index set for each
-    member of which an each_step is claimed.
+    member of which something is claimed. Of one member both names carry its number, `asks[1]`.
     """
 
     kind: str
@@ -74,6 +74,29 @@ class Property:
     claim: str
     then: str = ""
     each: str = ""
+
+    @property
+    def method(self) -> str:
+        """The name of the method, without the number of a member."""
+        return self.name.partition("[")[0]
+
+    def of(self, member: int) -> Property:
+        """The claim for one member of its index set."""
+        then = f"{self.then}[{member}]" if self.then else ""
+        told = f"{self.claim} ({self.each} {member})"
+        return Property(self.kind, f"{self.name}[{member}]", told, then, self.each)
+
+
+def called(name: str) -> tuple[str, tuple[int, ...]]:
+    """The method of a claim, and the number of the member that it is for: of `asks[1]`."""
+    method, _, member = name.partition("[")
+    return method, (int(member[:-1]),) if member else ()
+
+
+def holds(system: Any, name: str) -> bool:
+    """Whether the method of a claim, `asks` or `asks[1]`, holds of a system now."""
+    method, member = called(name)
+    return bool(getattr(system, method)(*member))
 
 
 WITHOUT_END = ("eventually", "leads_to", "infinitely_often", "eventually_always")
@@ -93,38 +116,41 @@ def _mark(kind: str, claim: str, then: str = "", each: str = "") -> Callable[[F]
     return mark
 
 
-def always(claim: str, when: str = "") -> Callable[[F], F]:
+def always(claim: str, when: str = "", *, each: str = "") -> Callable[[F], F]:
     """Claim that the method holds in every reachable state; with `when`, in those in which the
     method of that name holds, of which there must be one, or the claim is vacuous.
+
+    With `each`, an index set, this and the other claims are one claim for each member: the methods
+    have one parameter, named for the index set, and get its number.
     """
-    return _mark("always", claim, when)
+    return _mark("always", claim, when, each)
 
 
-def sometimes(claim: str) -> Callable[[F], F]:
+def sometimes(claim: str, *, each: str = "") -> Callable[[F], F]:
     """Claim that the method holds in some reachable state: what is checked does happen."""
-    return _mark("sometimes", claim)
+    return _mark("sometimes", claim, each=each)
 
 
-def eventually(claim: str) -> Callable[[F], F]:
+def eventually(claim: str, *, each: str = "") -> Callable[[F], F]:
     """Claim that every fair run reaches a state in which the method holds."""
-    return _mark("eventually", claim)
+    return _mark("eventually", claim, each=each)
 
 
-def leads_to(claim: str, then: str) -> Callable[[F], F]:
+def leads_to(claim: str, then: str, *, each: str = "") -> Callable[[F], F]:
     """Claim that in every fair run, once the method holds, the method named `then` holds in that
     state or in a later one.
     """
-    return _mark("leads_to", claim, then)
+    return _mark("leads_to", claim, then, each)
 
 
-def infinitely_often(claim: str) -> Callable[[F], F]:
+def infinitely_often(claim: str, *, each: str = "") -> Callable[[F], F]:
     """Claim that in every fair run the method holds again and again, without end (`[]<>`)."""
-    return _mark("infinitely_often", claim)
+    return _mark("infinitely_often", claim, each=each)
 
 
-def eventually_always(claim: str) -> Callable[[F], F]:
+def eventually_always(claim: str, *, each: str = "") -> Callable[[F], F]:
     """Claim that in every fair run the method holds from some moment on for good (`<>[]`)."""
-    return _mark("eventually_always", claim)
+    return _mark("eventually_always", claim, each=each)
 
 
 def each_step(claim: str, each: str = "") -> Callable[[F], F]:

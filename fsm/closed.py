@@ -10,7 +10,6 @@ Properties are methods of the system over what its machines hold.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import sys
 from collections import deque
@@ -19,7 +18,8 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
-from epochgate.fsm import choosing, shared
+from epochgate.fsm import choosing, declared, shared
+from epochgate.fsm.bounded import BoundedDeque, Full
 from epochgate.fsm.choosing import Tape, WayClosed, initially as initially, start_conditions
 from epochgate.fsm.claims import (
     Fairness as Fairness,
@@ -39,12 +39,11 @@ from epochgate.fsm.claims import (
 )
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.derived import derived
-from epochgate.fsm.errors import DeclarationError, EndlessStep
+from epochgate.fsm.errors import EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
-from epochgate.fsm.rows import ANY
 from epochgate.fsm.run_to_completion import Call, Waiting
-from epochgate.fsm.source import class_place, names_in
+from epochgate.fsm.source import names_in
 from epochgate.fsm.subset.reading import fields_read
 from epochgate.fsm.system import System
 
@@ -123,149 +122,11 @@ class ClosedSystem(System):
             cls.CONSTANTS = {**cls.CONSTANTS, **missing}
         shared.declare(cls, Environment)
         super().__init_subclass__()
-        cls._check_steps()
 
     @classmethod
-    def _check_steps(cls) -> None:
-        def fault(text: str) -> DeclarationError:
-            file, line = class_place(cls)
-            place = f"{file}:{line}: " if line else ""
-            return DeclarationError(f"{place}{cls.__module__}.{cls.__name__}: {text}")
-
-        for step in cls.STEPS:
-            machine = cls.MACHINES.get(step.machine)
-            if machine is None:
-                raise fault(
-                    f"a step names the machine {step.machine!r}, but there are {[*cls.MACHINES]}"
-                )
-            if step.trigger not in machine.triggers():
-                raise fault(
-                    f"{step.machine!r} has no trigger {step.trigger!r} to take a step by; it has "
-                    f"{', '.join(machine.triggers())}"
-                )
-            names = machine.trigger_parameters(step.trigger)
-            if len(names) != len(step.over):
-                raise fault(
-                    f"{step.machine}.{step.trigger} takes {', '.join(names) or 'nothing'}, but a "
-                    f"step gets {len(step.over) or 'no'} arguments, those of `over=(...)`; give it "
-                    f"a choice for each, or let a machine of the surroundings fire it"
-                )
-            for over in step.over:
-                if wrong := choosing.fault_of(over, cls.CONSTANTS):
-                    raise fault(f"{step.machine}.{step.trigger} is over {wrong}")
-        cls._check_fairness(fault)
-        cls._check_step_claims(fault)
-        known = {
-            name
-            for machine_name, machine in cls.MACHINES.items()
-            for row in machine.ROWS
-            for place in ("", *(f" from {state}" for state in expand(machine.STATES, row)))
-            for name in (
-                f"{machine_name}.{row.trigger}{place}",
-                f"{machine_name}.{row.trigger}{place}: {row.because}",
-            )
-        }
-        for name in cls.UNTAKEN:
-            if name not in known:
-                raise fault(f"UNTAKEN names {name!r}, which is no trigger or row of a machine")
-        cls._check_peers(fault)
-        cls._check_wires(fault)
-
-    @classmethod
-    def _check_fairness(cls, fault: Callable[[str], DeclarationError]) -> None:
-        known = {step.name: cls.MACHINES[step.machine] for step in cls.STEPS}
-        for one in cls.FAIRNESS:
-            meant = known if one.steps == (ANY,) else one.steps
-            if not meant:
-                raise fault("FAIRNESS names no step; name some, or ANY")
-            for name in meant:
-                if name not in known:
-                    raise fault(f"FAIRNESS names the step {name!r}, but there are {[*known]}")
-                sets = known[name].INDEX
-                if one.each and one.each not in sets:
-                    raise fault(
-                        f"FAIRNESS is demanded for each {one.each!r}, but {name!r} is a step of a "
-                        f"machine with INDEX {sets!r}; leave it out, or `each`"
-                    )
-
-    @classmethod
-    def _check_step_claims(cls, fault: Callable[[str], DeclarationError]) -> None:
-        for claim in (p for p in cls.properties() if p.kind == "each_step"):
-            given = (claim.each,) if claim.each else ()
-            own = getattr(cls, claim.name).__code__.co_varnames[1 : 1 + len(given)]
-            if claim.each and (claim.each not in cls.INDEX_SETS or own != given):
-                raise fault(
-                    f"{claim.name} is claimed for each {claim.each!r}: that is one of the index "
-                    f"sets {[*cls.INDEX_SETS]}, and the first parameter is named for it"
-                )
-            for name in cls.measured(claim):
-                method = getattr(cls, name, None)
-                code = method.__code__ if inspect.isfunction(method) else None
-                if code is None or code.co_varnames[1 : code.co_argcount] != given:
-                    raise fault(
-                        f"{claim.name} takes {name!r}, but {cls.__name__} has no method of that "
-                        f"name with the parameters (self{', ' + claim.each if given else ''}), "
-                        f"which would say what it was before the step"
-                    )
-
-    @classmethod
-    def _check_peers(cls, fault: Callable[[str], DeclarationError]) -> None:
-        for machine in cls.MACHINES.values():
-            for name, target in machine.PEERS.items():
-                told = f"PEERS of {machine.__name__} lead {name!r} to {target!r}"
-                if target not in cls.MACHINES:
-                    raise fault(f"{told}, which is no machine")
-                if cls.MACHINES[target].INDEX not in ((), machine.INDEX):
-                    raise fault(
-                        f"{told}, which has INDEX {cls.MACHINES[target].INDEX!r}: name one "
-                        f"that has INDEX {machine.INDEX!r}, or none"
-                    )
-
-    @classmethod
-    def _check_wires(cls, fault: Callable[[str], DeclarationError]) -> None:
-        for wire, target in cls.WIRING.items():
-            name, _, port = wire.partition(".")
-            if name not in cls.MACHINES or port not in cls.MACHINES[name].PORTS:
-                raise fault(f"WIRING names {wire!r}, which is no port of a machine")
-            if target not in cls.MACHINES:
-                raise fault(f"WIRING leads {wire!r} to {target!r}, which is no machine")
-            if not cls.MACHINES[target].IS_ENVIRONMENT:
-                raise fault(
-                    f"WIRING leads {wire!r} to {target!r}, but effects leave the protocol: let "
-                    f"{cls.MACHINES[target].__name__} be a subclass of Environment"
-                )
-            sets, taken = cls.MACHINES[name].INDEX, cls.MACHINES[target].INDEX
-            if sets != taken:
-                raise fault(
-                    f"WIRING leads {wire!r}, a port of each {' and '.join(sets) or 'machine'}, to "
-                    f"{target!r}, which has INDEX {taken!r}: give it INDEX = {sets!r}, and let it "
-                    f"fire triggers of a machine that all of them share"
-                )
-            for message, names in cls.MACHINES[name].PORTS[port].port.messages().items():
-                cls._check_handler(f"{wire}.{message}", cls.MACHINES[target], message, names, fault)
-        cls.SUBSET.check_separation()  # of the handlers too
-
-    @classmethod
-    def _check_handler(
-        cls,
-        message: str,
-        machine: type[Machine],
-        name: str,
-        given: tuple[str, ...],
-        fault: Callable[[str], DeclarationError],
-    ) -> None:
-        told = f"{machine.__name__} handles {message}({', '.join(given)})"
-        if name in machine.triggers():
-            taken = machine.trigger_parameters(name)
-            if len(taken) > len(given):
-                raise fault(f"{told} by a trigger that takes {', '.join(taken)}")
-            return
-        if not inspect.isfunction(getattr(machine, name, None)):
-            raise fault(f"{told}, but has no trigger or method {name!r}")
-        handler = cls.SUBSET.tree(machine, name)
-        if len(handler.parameters) != len(given):
-            taken = handler.parameters
-            raise fault(f"{told} by a method that takes {', '.join(taken) or 'nothing'}")
+    def _declare(cls) -> None:
+        super()._declare()
+        declared.check(cls)
 
     def __init__(self, **constants: int) -> None:
         super().__init__(**self.evaluated(constants))
@@ -325,6 +186,15 @@ class ClosedSystem(System):
         for name, rule in cls.DERIVED.items():
             found[name] = derived(rule, {**cls.CONSTANTS, **found}, f"{cls.__name__}.{name}")
         return found
+
+    def claims(self) -> tuple[Property, ...]:
+        """All properties; one for each member where that is claimed, but of claims about steps."""
+        found: list[Property] = []
+        for one in self.properties():
+            is_each = one.each and one.kind != "each_step"
+            size = self.constants[self.INDEX_SETS[one.each]] if is_each else 0
+            found += map(one.of, range(size)) if is_each else [one]
+        return tuple(found)
 
     @classmethod
     def properties(cls) -> tuple[Property, ...]:
@@ -411,23 +281,6 @@ class ClosedSystem(System):
             if row.trigger == step.trigger and not row.is_ignored
             if machine.state in expand(machine.STATES, row)
         )
-
-
-class Full(Exception):
-    """A queue of a step was given more than it may get in one step."""
-
-
-class BoundedDeque(deque[Any]):
-    """A queue of a closed system; `room` is how many more calls the step may put into it."""
-
-    room = sys.maxsize
-
-    def append(self, item: Any) -> None:
-        """Append a call; raises Full."""
-        if self.room == 0:
-            raise Full
-        self.room -= 1
-        super().append(item)
 
 
 class _Wired:

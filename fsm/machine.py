@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
+from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.faults import is_kept
 from epochgate.fsm.fields import (
     FIELD_KINDS,
     FieldSpec,
@@ -57,6 +59,8 @@ class Machine:
     """Whether the machine stands for something outside the protocol: see `Environment`."""
     PEERS: ClassVar[dict[str, str]] = {}
     """Names by which the machine speaks of others: see `Environment`."""
+    FAULT: ClassVar[DeclarationError | None] = None
+    """Why the class was refused, if it was kept all the same: see `epochgate.fsm.faults`."""
     IS_SHARED: ClassVar[bool] = False
     """Whether it holds what all machines of a closed system share: see `epochgate.fsm.shared`."""
     WRITES_OTHERS: ClassVar[bool] = False
@@ -73,6 +77,7 @@ class Machine:
     def __init_subclass__(cls, unchecked: bool = False) -> None:
         super().__init_subclass__()
         cls.IS_CHECKED = not unchecked
+        cls.FAULT = None
         own = list(vars(cls).items())
         specs = {n: f for n, f in own if isinstance(f, FIELD_KINDS)}
         ports = {n: f for n, f in own if isinstance(f, PortField)}
@@ -89,6 +94,15 @@ class Machine:
         }
         if not cls.ROWS:
             return
+        try:
+            cls._declare()
+        except DeclarationError as error:
+            if not is_kept(cls, error):
+                raise
+
+    @classmethod
+    def _declare(cls) -> None:
+        """Check the class, and give it a method for each trigger."""
         Declaration(cls).check()
         # A trigger that only the base's table names would still run the base's rows.
         inherited = {row.trigger for base in cls.__mro__[1:] for row in vars(base).get("ROWS", ())}

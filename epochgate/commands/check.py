@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
@@ -367,13 +367,26 @@ def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
 
 
 def imported(name: str) -> type[ClosedSystem]:
-    """Import a system named as module:Class, or read a machine. Raises UnknownSystem."""
-    from epochgate.fsm.closed import ClosedSystem
-    from epochgate.fsm.existing import read_if_machine
+    """Import a system named as module:Class, or read a machine; what else the module declares
+    wrongly is told beside it.
 
-    module_name, attribute, system = named_class(name, UnknownSystem)
-    if isinstance(system, type) and issubclass(system, ClosedSystem) and system.STEPS:
-        return system
+    Raises UnknownSystem, and DeclarationError with all that is wrong in the module.
+    """
+    from epochgate.fsm.closed import ClosedSystem
+    from epochgate.fsm.errors import DeclarationError
+    from epochgate.fsm.existing import read_if_machine
+    from epochgate.fsm.faults import deferred, faults_of
+
+    with deferred() as refused:
+        module_name, attribute, system = named_class(name, UnknownSystem)
+    is_closed = isinstance(system, type) and issubclass(system, ClosedSystem)
+    if faults := faults_of(refused):
+        if system in refused or not is_closed:
+            raise DeclarationError("\n".join(faults), faults=tuple(faults))
+        told = "\n  ".join(faults)
+        print(f"epochgate check: beside {attribute} this is refused:\n  {told}", file=sys.stderr)
+    if is_closed and system.STEPS:
+        return cast("type[ClosedSystem]", system)
     read = read_if_machine(system)
     if read is None:
         raise UnknownSystem(

@@ -106,7 +106,7 @@ def check(
         progress=progress,
         optimise_from=OPTIMISE_FROM if optimise_from is None else optimise_from,
     )
-    properties = made.properties()
+    properties = made.claims()
     _check_options(properties, options)
     return _Check(made, properties, options).run()
 
@@ -129,6 +129,11 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
         raise CannotCheck(
             f"symmetry cannot be used for a system with {mapped[0]!r}: what an instance stands for "
             f"may depend on which it is; check it without symmetry"
+        )
+    if options.symmetry and (told := [p for p in properties if p.each and "[" in p.name]):
+        raise CannotCheck(
+            f"{told[0].claim!r} is about one {told[0].each}, and symmetry exchanges these; claim "
+            f"it of `all(...)` of them, or check without symmetry"
         )
     if claims and options.workers > 1:
         raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")

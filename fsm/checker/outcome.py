@@ -141,7 +141,7 @@ class Outcome:
         return [self._property(found) for found in self._declared]
 
     def _property(self, declared: Property) -> PropertyResult:
-        code = getattr(type(self._system), declared.name).__code__
+        code = getattr(type(self._system), declared.method).__code__
         verdict, detail = self._judged(declared)
         return PropertyResult(
             kind=declared.kind,
@@ -273,7 +273,7 @@ class Outcome:
         return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
-        code = getattr(type(self._system), declared.name).__code__
+        code = getattr(type(self._system), declared.method).__code__
         return {
             "kind": declared.kind,
             "message": message,

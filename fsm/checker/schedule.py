@@ -20,6 +20,7 @@ from epochgate.fsm.checker.engines.interpreted import FAULTS
 from epochgate.fsm.checker.refinement import Refinement
 from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
 from epochgate.fsm.choosing import Tape, WayClosed, parsed
+from epochgate.fsm.claims import holds
 from epochgate.fsm.closed import ClosedSystem, Property, Step
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.machine import Machine
@@ -81,7 +82,7 @@ class MachineStage:
             Refinement(system, layout, p) for p in system.properties() if p.kind == "implements"
         ]
         self._step_claims = StepClaims(system)
-        self._demands = [p for p in system.properties() if p.kind == "always"]
+        self._demands = [p for p in system.claims() if p.kind == "always"]
         self._begin(begins or {})
 
     def _begin(self, begins: Mapping[str, Any]) -> None:
@@ -168,9 +169,9 @@ class MachineStage:
         self._system.take(known, machine, tape)
 
     def _holds(self, declared: Property) -> bool:
-        if declared.then and not getattr(self._system, declared.then)():
+        if declared.then and not holds(self._system, declared.then):
             return True
-        return bool(getattr(self._system, declared.name)())
+        return holds(self._system, declared.name)
 
     def words(self) -> tuple[int, ...]:
         """The present state, packed; raises OutOfRange."""
@@ -225,11 +226,11 @@ class _Loop:
         """Take note of the present state, and of the step that led to it."""
         system, promise = self._stage.system, self._promise
         if promise.kind == "leads_to":
-            self._is_open = self._is_open or bool(getattr(system, promise.name)())
-        holds = getattr(system, promise.then or promise.name)()
+            self._is_open = self._is_open or holds(system, promise.name)
+        is_so = holds(system, promise.then or promise.name)
         if promise.kind == "eventually_always":
-            self._is_lost = self._begun is not None and (self._is_lost or not holds)
-        elif holds:
+            self._is_lost = self._begun is not None and (self._is_lost or not is_so)
+        elif is_so:
             self._is_open = promise.kind == "infinitely_often"
             self._is_kept = True
         if self._begun is not None:
@@ -277,7 +278,7 @@ def play_on(
     if cycle is None:
         left_out = _played(stage, numbered, None)
     else:
-        declared = next(p for p in stage.system.properties() if p.name == promise)
+        declared = next(p for p in stage.system.claims() if p.name == promise)
         loop = _Loop(stage, declared)
         left_out = _played(stage, numbered[:cycle], loop)
         loop.begin()
@@ -308,7 +309,7 @@ def _played(stage: Stage, steps: Iterable[tuple[str, str]], loop: _Loop | None) 
 
 def _expect_no_deadlock(stage: Stage) -> None:
     __tracebackhide__ = True
-    final = next((p for p in stage.system.properties() if p.kind == "terminal"), None)
+    final = next((p for p in stage.system.claims() if p.kind == "terminal"), None)
     if final is not None and not stage.possible() and not getattr(stage.system, final.name)():
         raise ClaimBroken(f"deadlock: no step is possible, but not: {final.claim}")
 

@@ -193,7 +193,7 @@ def simulate(
     begun_s = time.perf_counter()
     made = system if isinstance(system, ClosedSystem) else system()
     lowering = Lowering(made)
-    program, declared = lowering.program(), made.properties()
+    program, declared = lowering.program(), made.claims()
     final = next((p.name for p in declared if p.kind == "terminal"), None)
     bits = {name: 1 << bit for bit, name in enumerate(program.properties)}
     demanded = sum(bits[p.name] for p in declared if p.kind == "always")

@@ -69,7 +69,7 @@ class _Uses:
         """The parameters of a method that are given members of the index set."""
         for claim in system.properties():
             if claim.each == name:
-                for method in (claim.name, *system.measured(claim)):
+                for method in filter(None, (claim.name, claim.then, *system.measured(claim))):
                     self._members.setdefault((type(system), method), set()).add(name)
         self._methods = [
             (owner, method)

@@ -12,6 +12,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from epochgate.fsm.faults import Faults
 from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.expressions import SET_OPERATORS, Expressions
 from epochgate.fsm.subset.loops import OPERATORS
@@ -79,8 +80,20 @@ class Method(Expressions):
     # Statements
 
     def _block(self, statements: list[ast.stmt]) -> tuple[tree.Statement, ...]:
-        parsed = (self._statement(statement) for statement in statements)
+        parsed, faults = list[tree.Statement | None](), Faults()
+        for statement in statements:
+            with faults.kept():
+                parsed.append(self._statement(statement))
+            if faults:
+                self._assume(statement)
+        faults.tell()
         return tuple(statement for statement in parsed if statement is not None)
+
+    def _assume(self, node: ast.stmt) -> None:
+        """Let the locals of a statement that is refused have values, so that it is told once."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                self._locals.setdefault(part.id, Kind.UNKNOWN)
 
     def _statement(self, node: ast.stmt) -> tree.Statement | None:
         """The statement; None for one that does nothing."""

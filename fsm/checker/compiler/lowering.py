@@ -43,7 +43,7 @@ from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
 from epochgate.fsm.checker.step_claims import members, not_in_each
 from epochgate.fsm.choosing import CHOICES_MAX, WAYS_MAX, start_conditions
-from epochgate.fsm.claims import OF_STATES
+from epochgate.fsm.claims import OF_STATES, called
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
@@ -123,10 +123,10 @@ class Lowering(Statements):
         for code in steps:
             code.ways = ways(self.functions, code.function, WAYS_MAX)
         properties = {}
-        for found in (p for p in self.system.properties() if p.kind in OF_STATES):
+        for found in (p for p in self.system.claims() if p.kind in OF_STATES):
             for name in (found.then, found.name):
                 if name:
-                    properties[name] = self.method(SYSTEM, name)
+                    properties[name] = self._claimed(name)
             if found.kind == "always" and found.then:
                 properties[found.name] = self._implication(found.then, found.name, properties)
         conditions = [self.method(SYSTEM, name) for name in start_conditions(type(self.system))]
@@ -247,6 +247,18 @@ class Lowering(Statements):
                 )
                 found.after.append(If(negate(held), (fail,)))
         return found
+
+    def _claimed(self, name: str) -> str:
+        """The function of a claim's method, for one member if its name says so."""
+        method, member = called(name)
+        function = self.method(SYSTEM, method)
+        if not member:
+            return function
+        key = f"{SYSTEM}.{name}"
+        self.functions[key] = Function(
+            key, (), (Call(function, member, "result"),), Local("result")
+        )
+        return key
 
     def _implication(self, premise: str, name: str, properties: dict[str, str]) -> str:
         """A function that holds where the premise does not, or the property's method does."""

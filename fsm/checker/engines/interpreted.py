@@ -20,6 +20,7 @@ from epochgate.fsm.checker.compiler.python_target import StepFault, each_way
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
 from epochgate.fsm.choosing import Choices, NothingToChoose, Tape, TooManyChoices
+from epochgate.fsm.claims import holds
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.errors import EndlessStep, TransitionRefused
 from epochgate.fsm.machine import Machine
@@ -57,7 +58,7 @@ class InterpretedTarget:
         self.covered: set[int] = set()
         self._step_claims = StepClaims(system)
         self._names = {type(m): n for n in system.MACHINES for m in system.instances(n)}
-        self._premises = {p.name: p.then for p in system.properties() if p.kind == "always"}
+        self._premises = {p.name: p.then for p in system.claims() if p.kind == "always"}
         # The same row may stand in the tables of several machines.
         rows = (
             (id(machine), id(row)) for machine in system.MACHINES.values() for row in machine.ROWS
@@ -116,9 +117,9 @@ class InterpretedTarget:
     def holds_now(self, name: str) -> bool:
         """Whether a property's method holds of the machines as they are; raises StepFault."""
         premise = self._premises.get(name)
-        if premise and not self._guarded(getattr(self.system, premise)):
+        if premise and not self._guarded(lambda: holds(self.system, premise)):
             return True
-        return bool(self._guarded(getattr(self.system, name)))
+        return bool(self._guarded(lambda: holds(self.system, name)))
 
     def _guarded(self, action: Callable[[], Any]) -> Any:
         try:
