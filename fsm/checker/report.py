@@ -4,6 +4,7 @@ counterexample.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Set
 from typing import Any
 
@@ -29,10 +30,13 @@ def report(name: str, result: Result) -> str:
         lines.append(f"  stopped early: {result.stopped}")
     lines += [f"  note: {note}" for note in result.notes]
     lines += [
-        f"  {found.verdict.value:8}{found.kind:11}{found.claim}"
+        f"  {found.verdict.value:8}{found.kind:10} {found.claim}"
         + (f" ({found.detail})" if found.detail and found.verdict.value != "FAIL" else "")
         for found in result.properties
     ]
+    for demanded in result.fairness:
+        text = f"fairness, {demanded}"
+        lines += textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="    ")
     lines += _coverage(result)
     if result.counterexample is not None:
         lines += ["", *counterexample(result.counterexample)]
@@ -112,13 +116,19 @@ def _coverage(result: Result) -> list[str]:
 def counterexample(found: Counterexample) -> list[str]:
     """The way to the violation, step by step."""
     lines = [f"{found.message}", f"  at {found.file}:{found.line}"]
-    lines.append(f"  {len(found.steps)} steps from the initial state:")
+    if found.begins:
+        begins = ", ".join(f"{place} {_shown(value)}" for place, value in found.begins.items())
+        lines.append(f"  {len(found.steps)} steps from the initial state with {begins}:")
+    else:
+        lines.append(f"  {len(found.steps)} steps from the initial state:")
     for step in found.steps:
         if found.cycle is not None and step.number == found.cycle + 1:
             lines.append("  from here on the steps repeat for ever:")
         lines += _step(step)
     if found.cycle is not None and found.cycle == len(found.steps):
         lines.append("  here it stays for ever")
+    if found.fairness:
+        lines += ["  fairness of this run:", *(f"    {line}" for line in found.fairness)]
     return lines
 
 

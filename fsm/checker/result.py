@@ -97,7 +97,7 @@ class Counterexample:
     """A shortest way, for a breadth-first search, to something that must not be.
 
     `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed or
-    endless), or always, deadlock, eventually or leads_to. From `cycle` on, counted in steps, the
+    endless), that of a claim, or deadlock. From `cycle` on, counted in steps, the
     steps repeat for ever; with `cycle` equal to their number the last state does.
     """
 
@@ -109,11 +109,15 @@ class Counterexample:
     steps: tuple[TraceStep, ...]
     property: str = ""
     cycle: int | None = None
+    fairness: tuple[str, ...] = ()
+    """Of a run without end, line by line, how it satisfies the fairness that is demanded."""
+    begins: dict[str, Any] = field(default_factory=dict)
+    """`instance.field` -> what it begins with, where a check chooses that."""
 
 
 @dataclass
 class Result:
-    """The outcome of one check; `states` are distinct ones, and the initial state is not counted
+    """The outcome of one check; `states` are distinct ones, and the initial states are not counted
     among the `transitions`.
     """
 
@@ -138,6 +142,8 @@ class Result:
     """What stopped a search that is BOUNDED."""
     symmetry: str = ""
     order: str = "breadth"
+    fairness: list[str] = field(default_factory=list)
+    """What is demanded of runs without end, by kind, where there are claims about them."""
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.fsm.checker.budget import Progress
-from epochgate.fsm.checker.checking import LIVENESS, CannotCheck, check
+from epochgate.fsm.checker.checking import CannotCheck, check
 from epochgate.fsm.checker.engines.choice import Setting
 from epochgate.fsm.checker.engines.search import Search
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import identity
+from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.spark.checking.code import code_of
 from epochgate.spark.checking.levels import SearchDirectory
@@ -88,7 +89,7 @@ def check_on_spark(
 
 
 def _refuse(system: ClosedSystem, directory: Path | str | None, master: str) -> None:
-    claims = [p.claim for p in system.properties() if p.kind in LIVENESS]
+    claims = [p.claim for p in system.properties() if p.kind in WITHOUT_END]
     if claims:
         raise CannotCheck(
             f"{claims[0]!r} is about runs without end, which are looked for on one machine; check "

@@ -9,11 +9,12 @@ driver; a job runs on a thread of its own, so that budgets and progress go on me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
 
+import numpy as np
 from epochgate.errors import EpochgateError
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.engines.search import (
@@ -23,7 +24,7 @@ from epochgate.fsm.checker.engines.search import (
     Span,
     Stopped,
     Words,
-    canonical,
+    distinct,
 )
 from epochgate.spark.bootstrap import with_package
 from epochgate.spark.checking.code import Code, owner
@@ -98,7 +99,7 @@ class ClusterSearch(Search):
 
     # Levels
 
-    def begin(self, initial: Words) -> list[Span]:
+    def begin(self, initial: Iterable[Words]) -> list[Span]:
         levels = self._directory.levels
         if levels:
             last = levels[-1]
@@ -107,10 +108,11 @@ class ClusterSearch(Search):
             self._states = sum(level.states for level in levels)
             self.expanded = self._states - last.states
             return [(self.expanded, self._states)]
-        first = canonical(self._program, initial)
-        packed = b"".join(word.to_bytes(8, "little") for word in first)
-        rows = self._context.parallelize([(owner(first, self._parts), packed)], 1)
-        self._fold(-1, self._settled(-1, rows, None))
+        packed = [
+            (owner(words, self._parts), np.array(words, np.int64).tobytes())
+            for words in distinct(self._program, initial)
+        ]
+        self._fold(-1, self._settled(-1, self._context.parallelize(packed, 1), None))
         return [(0, self._states)]
 
     def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
