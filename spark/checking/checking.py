@@ -56,10 +56,12 @@ def check_on_spark(
     made = system if isinstance(system, ClosedSystem) else system()
     validate_session(spark)
     context = spark.sparkContext
-    _refuse(made, directory, context.master)
+    require_suited(made, directory, context.master)
     with ExitStack() as ending:
         if directory is None:
-            directory = ending.enter_context(tempfile.TemporaryDirectory(prefix="epochgate-levels-"))
+            directory = ending.enter_context(
+                tempfile.TemporaryDirectory(prefix="epochgate-levels-")
+            )
         place = Path(directory)
 
         def make(setting: Setting) -> Search:
@@ -88,7 +90,8 @@ def check_on_spark(
     return dataclasses.replace(result, engine="spark", workers=context.defaultParallelism)
 
 
-def _refuse(system: ClosedSystem, directory: Path | str | None, master: str) -> None:
+def require_suited(system: ClosedSystem, directory: Path | str | None, master: str) -> None:
+    """Raise CannotCheck for what is searched on one machine alone, or needs a directory."""
     claims = [p.claim for p in system.properties() if p.kind in WITHOUT_END]
     if claims:
         raise CannotCheck(

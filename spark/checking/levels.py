@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+
 from epochgate.errors import EpochgateError
 from epochgate.fsm.checker.resuming import CannotResume
 from epochgate.runtime.filesystem import FileLock, LocalFileSystem
@@ -66,6 +67,7 @@ def write_part(directory: Path, level: int, partition: int, states: Any, words: 
 
 
 def part_path(directory: Path, level: int, partition: int, tag: int) -> Path:
+    """Where a partition's states of a level lie."""
     return directory / f"level-{level:05}.part-{partition:05}.{tag:016x}"
 
 
@@ -75,7 +77,7 @@ def read_part(directory: Path, level: int, partition: int, part: Part, words: in
         return np.empty(0, np.int64)
     path = part_path(directory, level, partition, part.tag)
     states = np.fromfile(path, np.int64)
-    if len(states) != part.states * words or zlib.crc32(memoryview(states).cast("B")) != part.crc:
+    if len(states) != part.states * words or zlib.crc32(states.data) != part.crc:
         raise LevelDamaged(
             f"{path} is not as it was written; remove it and {manifest_path(directory, level)}, "
             f"and --resume goes on from the level before"
@@ -84,6 +86,7 @@ def read_part(directory: Path, level: int, partition: int, part: Part, words: in
 
 
 def manifest_path(directory: Path, level: int) -> Path:
+    """What is there once a level is complete."""
     return directory / f"level-{level:05}.json"
 
 
@@ -198,5 +201,3 @@ class SearchDirectory:
     def close(self) -> None:
         """Let the directory go for searches elsewhere."""
         self._lock.release()
-
-

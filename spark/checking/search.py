@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
 
 import numpy as np
+
 from epochgate.errors import EpochgateError
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.engines.search import (
@@ -76,6 +77,7 @@ class ClusterSearch(Search):
         }
         # The hash of a small number is the number, so that keys name partitions.
         self._anchor = context.parallelize([], self._parts).partitionBy(self._parts).persist()
+        self.begun_at = max(0, len(directory.levels) - 1)
         self._rows: set[int] = set()
         self._pending: Manifest | None = None
         """The newest level, which is completed once it was examined."""
@@ -91,11 +93,6 @@ class ClusterSearch(Search):
     @property
     def memory_bytes(self) -> int:
         return self._memory
-
-    @property
-    def begun_at(self) -> int:
-        """The depth of the first level that is expanded."""
-        return max(0, len(self._directory.levels) - 1)
 
     # Levels
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
+
 from epochgate.fsm.checker.engines import partition_kernels as k
 from epochgate.fsm.checker.memory_limit import LEAST_FREE_BYTES, free_bytes
 from epochgate.spark.checking.code import Code, Kernels, address
@@ -30,8 +33,45 @@ STATES_MAX: Final = (1 << 32) - 2
 """A slot has 32 bits for a state's number."""
 
 
+SHARED_MEMORY: Final = Path("/dev/shm")
+PREFIX: Final = "epochgate-search-"
+ALIVE: Final = "alive"
+
+
 class StoreFull(Exception):
     """The host has no memory for more states."""
+
+
+class Folder:
+    """Where this host keeps the stores of a search: in memory, where files can be.
+
+    Each process that works on the search holds a shared lock in it for as long as it lives, so what
+    killed ones have left is known by a free lock, and removed by the next search that comes.
+    """
+
+    def __init__(self, token: str) -> None:
+        root = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+        self.path = root / f"{PREFIX}{os.getuid()}-{token}"
+        for path in root.glob(f"{PREFIX}{os.getuid()}-*"):
+            if path != self.path:
+                _remove_if_abandoned(path)
+        self.path.mkdir(exist_ok=True, mode=0o700)
+        self._alive = os.open(self.path / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._alive, fcntl.LOCK_SH)
+
+    def close(self) -> None:
+        """Work on the search no more."""
+        os.close(self._alive)
+
+    def remove(self) -> None:
+        """Give the memory back."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    with suppress(OSError), (path / ALIVE).open("rb") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path)
 
 
 class Store:
@@ -40,13 +80,16 @@ class Store:
     def __init__(self, folder: Path, partition: int, code: Code, kernels: Kernels) -> None:
         self.code, self.kernels = code, kernels
         self._base = folder / f"part-{partition}"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock: IO[bytes] = self._path("head").open("a+b")
-        os.ftruncate(self._lock.fileno(), HEAD_WORDS * 8)
-        self.head: Any = np.frombuffer(mmap.mmap(self._lock.fileno(), HEAD_WORDS * 8), np.int64)
+        self._lock = os.open(self._path("head"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.ftruncate(self._lock, HEAD_WORDS * 8)
+        self.head: Any = np.frombuffer(mmap.mmap(self._lock, HEAD_WORDS * 8), np.int64)
         self._generation = -1
         self.pool: Any = None
         self.table: Any = None
+
+    def close(self) -> None:
+        """Let go of the files."""
+        os.close(self._lock)
 
     def _path(self, name: str) -> Path:
         return self._base.with_name(f"{self._base.name}.{name}")

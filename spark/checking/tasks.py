@@ -8,35 +8,57 @@ a store that does not hold the level before is made again from the files of the 
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+
 from epochgate.fsm.checker.engines import partition_kernels as k
 from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY
 from epochgate.spark.checking.code import Code, address, kernels
 from epochgate.spark.checking.levels import completed, read_part, write_part
-from epochgate.spark.checking.store import END, FIRST, IS_SPREAD, NEXT, TAG, Store, StoreFull
+from epochgate.spark.checking.store import (
+    END,
+    FIRST,
+    IS_SPREAD,
+    NEXT,
+    TAG,
+    Folder,
+    Store,
+    StoreFull,
+)
 
 BOX_BYTES: Final = 1 << 20
 """What travels at once to another partition, if boxes of this size hold some batches."""
 SENT_BITS: Final = 17
 """States that were sent of late and are not sent again, as a power of two."""
-SHARED_MEMORY: Final = Path("/dev/shm")
-PREFIX: Final = "epochgate-search-"
 Settings = Mapping[str, Any]
-_stores: dict[str, Store] = {}
 
 
-def stores_folder(token: str) -> Path:
-    """Where this host keeps the stores of a search: in memory, where files can be."""
-    root = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-    return root / f"{PREFIX}{os.getuid()}-{token}"
+class _Host:
+    """What a process keeps of one search between its tasks."""
+
+    def __init__(self, token: str) -> None:
+        self.token, self.folder = token, Folder(token)
+        self.stores: dict[int, Store] = {}
+
+    def close(self) -> None:
+        for each in (*self.stores.values(), self.folder):
+            each.close()
+
+
+_hosts: list[_Host] = []
+"""Of the search that this process works on, if it does."""
+
+
+def _host(token: str) -> _Host:
+    if _hosts and _hosts[0].token != token:
+        _hosts.pop().close()
+    if not _hosts:
+        _hosts.append(_Host(token))
+    return _hosts[0]
 
 
 class Work:
@@ -48,11 +70,10 @@ class Work:
         self.directory, self.token = Path(settings["directory"]), str(settings["token"])
         self.code: Code = Code(**settings["code"].value)
         self.kernels = kernels(self.code.text)
-        folder = stores_folder(self.token)
-        key = str(folder / str(partition))
-        if key not in _stores:
-            _stores[key] = Store(folder, partition, self.code, self.kernels)
-        self.store = _stores[key]
+        host = _host(self.token)
+        if partition not in host.stores:
+            host.stores[partition] = Store(host.folder.path, partition, self.code, self.kernels)
+        self.store = host.stores[partition]
         room = k.BATCH + self.code.fanout
         self.status = np.zeros(k.STATUS_WORDS, np.int64)
         self.status[[k.OWN, k.PARTS]] = partition, self.parts
@@ -136,9 +157,7 @@ class Work:
         first, end = int(store.head[END]), int(store.head[NEXT])
         held, finding = self._examined(first, end)
         states = store.words(first, end)
-        part = write_part(
-            self.directory, self.level + 1, self.partition, states, self.code.words
-        )
+        part = write_part(self.directory, self.level + 1, self.partition, states, self.code.words)
         store.head[[FIRST, END, TAG, IS_SPREAD]] = first, end, part.tag, 0
         return {
             **report,
@@ -167,7 +186,7 @@ class Work:
             store.make_room(k.BATCH)
 
     def _examined(self, first: int, end: int) -> tuple[int, dict[str, Any] | None]:
-        """The properties that hold somewhere, and the first state in which one that must does not."""
+        """What holds somewhere, and the first state in which something that must does not."""
         held, fault = np.zeros(2, np.int64), np.array([-1, 0, 0, 0], np.int64)
         state = self.kernels.look(
             address(self.store.pool),
@@ -241,6 +260,6 @@ def precede_partition(settings: Settings, partition: int, rows: Iterator[Any]) -
 def forget_partition(settings: Settings, partition: int, rows: Iterator[Any]) -> Iterator[Any]:
     """Give the memory of this host back."""
     _read_to_the_end(rows)
-    _stores.clear()
-    shutil.rmtree(stores_folder(settings["token"]), ignore_errors=True)
+    _host(settings["token"]).folder.remove()
+    _hosts.pop().close()
     yield from ()
