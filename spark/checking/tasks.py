@@ -32,8 +32,10 @@ from epochgate.spark.checking.store import (
 
 BOX_BYTES: Final = 1 << 20
 """What travels at once to another partition, if boxes of this size hold some batches."""
-SENT_BITS: Final = 17
-"""States that were sent of late and are not sent again, as a power of two."""
+SENT_BITS_MIN, SENT_BITS_MAX = 10, 22
+"""States that were sent of late and are not sent again, as a power of two: about twice as many as
+are expanded, since to send one costs more than to look one up.
+"""
 Settings = Mapping[str, Any]
 
 
@@ -105,9 +107,11 @@ class Work:
         box = max(BOX_BYTES // self.code.state_bytes, 4 * (k.BATCH + self.code.fanout))
         boxes = np.empty(self.parts * box * self.code.words, np.int64)
         filled = np.zeros(self.parts, np.int64)
-        sent = np.full(self.code.words << SENT_BITS, -1, np.int64)
+        states = int(store.head[END] - store.head[FIRST])
+        bits = max(SENT_BITS_MIN, min(SENT_BITS_MAX, (2 * states).bit_length()))
+        sent = np.full(self.code.words << bits, -1, np.int64)
         status[[k.HEAD, k.END]] = store.head[FIRST], store.head[END]
-        status[[k.BOX, k.SENT_SHIFT, k.IS_SENDING]] = box, 64 - SENT_BITS, is_sending
+        status[[k.BOX, k.SENT_SHIFT, k.IS_SENDING]] = box, 64 - bits, is_sending
         buffers = (self.out, self.act, self.hashes, self.owners, sent, boxes, filled, self.covered)
         arguments = [address(status), *map(address, buffers), self.code.fanout]
         code = k.BOXED

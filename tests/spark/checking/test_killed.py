@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -14,6 +13,7 @@ import pytest
 
 from tests.spark.checking import search_program
 from tests.spark.checking.search_program import STATES, TRANSITIONS
+from tests.spark.running import command, send_signal, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kills, pytest.mark.slow]
 
@@ -35,21 +35,20 @@ def start(directory: Path, master: str) -> subprocess.Popen[str]:
 
 
 def wait_for_level(directory: Path, level: int) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while not (directory / f"level-{level:05}.json").exists():
-        assert time.monotonic() < until_s, f"level {level} is not complete"
-        time.sleep(0.02)
+    path = directory / f"level-{level:05}.json"
+    wait_for(path.exists, f"level {level}", PATIENCE_S)
 
 
-def killed(driver: psutil.Process, words: str) -> None:
-    """Kill one process below the driver, whose command has these words."""
-    found = [
-        process
-        for process in driver.children(recursive=True)
-        if words in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE
-    ]
-    assert found, f"no process of {words}"
-    found[-1].kill()
+def kill_one(driver: psutil.Process, words: str) -> None:
+    """Kill a process below the driver whose command has these words, once there is one."""
+    found: list[psutil.Process] = []
+
+    def is_there() -> bool:
+        found[:] = [one for one in driver.children(recursive=True) if words in command(one)]
+        return bool(found)
+
+    wait_for(is_there, f"a process of {words}")
+    send_signal(found[-1].pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("words", ["CoarseGrainedExecutorBackend", "epochgate.spark.worker_daemon"])
@@ -60,7 +59,7 @@ def test_counts_are_the_same_after_an_executor_or_its_workers_were_killed(
         driver = psutil.Process(running.pid)
         for level in (3, 9, 15):
             wait_for_level(tmp_path, level)
-            killed(driver, words)
+            kill_one(driver, words)
         told, _ = running.communicate(timeout=PATIENCE_S)
     assert told.strip() == FOUND
 
