@@ -131,7 +131,7 @@ class SavedSearch:
         return about, begin, states_bytes
 
     def _pieces(self, file: BinaryIO, length: int) -> Iterator[bytes]:
-        """So many bytes of the file, some whole states at a time; fewer where it ends."""
+        """The next `length` bytes of the file, some whole states at a time; fewer where it ends."""
         together = max(1, READ_BYTES // self._state_bytes) * self._state_bytes
         while length and (piece := file.read(min(together, length))):
             length -= len(piece)

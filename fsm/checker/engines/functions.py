@@ -25,7 +25,7 @@ BLOCK = 1 << 16
 def box_size(program: Program, workers: int) -> int:
     """How many keys a box has; those of one state fill no more than a quarter."""
     size = k.BOX if workers == 1 else BOX_SHARED
-    while size < 4 * len(program.steps):
+    while size < 4 * program.fanout:
         size *= 2
     return size
 
@@ -75,7 +75,7 @@ class Worker:
     """The buffers of one thread, and the states of the next level that it has found."""
 
     def __init__(self, program: Program, workers: int = 1) -> None:
-        fanout = len(program.steps)
+        fanout = program.fanout
         self.status = np.zeros(k.STATUS_WORDS, np.int64)
         self.status[[k.FAULT, k.STEP]] = -1
         self.scratch = np.zeros(5 * program.words, np.int64)
@@ -101,7 +101,7 @@ class Worker:
         return int(self.status[place])
 
     def make_room(self, keys: int) -> None:
-        """Have room in the block for so many more."""
+        """Have room in the block for this number of keys."""
         if self[k.NEXT] + keys > self._block_size:
             self._close_part()
             self.block = Region(self._block_size, np.int64)

@@ -34,7 +34,7 @@ class Keeping(Search):
     def __init__(self, program: Program, target: LlvmTarget, workers: int, memory_max: int) -> None:
         self.program, self.kernels = program, Functions(target.code)
         self.memory_max = memory_max
-        self.fanout = len(program.steps)
+        self.fanout = program.fanout
         self.numbers_of_a_state = self.fanout * 2 * program.words
         """As many words and pairs can be new at most."""
         self.key_bits = 0

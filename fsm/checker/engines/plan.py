@@ -42,14 +42,14 @@ class Plan:
 
 
 def parts_for(words: int, numbers: int) -> int:
-    """How many parts a key may have when so many numbers are in use."""
+    """How many parts a key may have when this many numbers are in use."""
     needed = numbers.bit_length() + SPARE_BITS
     fitting = (count for count in range(PARTS_MAX, 2, -1) if KEY_BITS // count >= needed)
     return min(words, next(fitting, 2))
 
 
 def plan(words: int, parts: int, states: Any) -> Plan:
-    """Join words until so many parts are left; `states` are some of them, one a row."""
+    """Join words until `parts` are left; `states` are some of them, one a row."""
     columns = {k: np.unique(states[:, k], return_inverse=True)[1] for k in range(words)}
     pairs: list[tuple[int, int]] = []
     counts: dict[tuple[int, int], int] = {}

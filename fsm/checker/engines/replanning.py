@@ -64,7 +64,7 @@ def _sample(search: Keeping) -> Any:
 
 
 def _is_numbered(search: Keeping, parts: int, sample: Any) -> bool:
-    """Number the words and pairs of all states by a plan with so many parts, if they are enough."""
+    """Number the words and pairs of all states by a plan with `parts` parts, if that is enough."""
     if search.former is None:
         search.former = search.values
     old = search.former

@@ -50,6 +50,8 @@ class Search(ABC):
     held: int = 0
     expanded: int = 0
     """States whose successors are known."""
+    begun_at: int = 0
+    """The depth of the level that `begin` returns: more where a search keeps its levels itself."""
 
     @property
     @abstractmethod
@@ -136,3 +138,8 @@ def canonical(program: Program, words: Words) -> Words:
     parts = sorted(words[first + b * width : first + (b + 1) * width] for b in range(blocks))
     last = first + blocks * width
     return (*words[:first], *(word for part in parts for word in part), *words[last:])
+
+
+def states_of(level: Iterable[Sequence[int]]) -> Iterator[int]:
+    """The states of a level, one after the other."""
+    return (int(state) for part in level for state in part)

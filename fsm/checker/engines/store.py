@@ -59,7 +59,7 @@ class Values:
         return self.values.address, int(self._packed_plan.ctypes.data)
 
     def lacks(self, worker: Worker, needed: int) -> int:
-        """How many numbers a worker has to be given so that it has so many; 0 if it has them."""
+        """How many numbers a worker has to be given to have `needed`; 0 if it has them."""
         have = worker[s.VALUE_END] - worker[s.VALUE_NEXT]
         return 0 if have >= needed else max(self._given, needed)
 
@@ -68,7 +68,7 @@ class Values:
         return self.allocated * 8 + (8 << self._bits)
 
     def give(self, worker: Worker, calls: Functions, spare_bytes: int, wanted: int) -> None:
-        """Give a worker so many numbers, while all others rest."""
+        """Give a worker `wanted` numbers, while all others rest."""
         if self.allocated + wanted > self._capacity:
             raise NoRoom
         while self.allocated + wanted > 1 << self._bits - 1:
@@ -143,6 +143,13 @@ class Table:
         """Where a state that is there is kept."""
         return calls.slot_of(*self.arguments, key)
 
+    def key(self, slot: int, calls: Functions) -> int:
+        """The state that a slot keeps."""
+        found, level = np.zeros(1, np.int64), np.zeros(1, np.uint32)
+        place = found.ctypes.data, level.ctypes.data
+        calls.collect(*self.arguments, slot, slot + 1, 0, self.level_max, *place)
+        return int(found[0])
+
     def level(self, key: int, calls: Functions) -> int:
         """The level of a state that is there."""
         start = self.slot(key, calls) * self.stride
@@ -163,7 +170,7 @@ class Table:
         return self.slots
 
     def grow(self, calls: Functions, slots: int) -> None:
-        """Have so many slots. Memory of the old ones is given back while they move, so that no more
+        """Have `slots` slots. Memory of the old ones is given back while they move, so that no more
         is taken than the new ones need.
         """
         if slots > self.slots:
@@ -223,7 +230,7 @@ class Table:
 
 
 def slots_to_begin_with(memory_max: int) -> int:
-    """Of a table that may take so much in the end."""
+    """Of a table that may take `memory_max` bytes in the end."""
     slots = SLOTS_BEGIN
     while slots > SLOTS_MIN and slots * 32 > memory_max:
         slots //= 2
@@ -231,7 +238,7 @@ def slots_to_begin_with(memory_max: int) -> int:
 
 
 def shape(slots: int, plan: Plan, number_bits: int, key_bits: int, level_bits: int) -> Any:
-    """How a table of so many slots is laid out."""
+    """How a table of `slots` slots is laid out."""
     found = np.zeros(s.SHAPE_WORDS, np.int64)
     bits = key_bits or len(plan.parts) * number_bits
     step_bits = slots.bit_length() - 1
