@@ -47,8 +47,9 @@ class _Host:
         self.stores: dict[int, Store] = {}
 
     def close(self) -> None:
-        for each in (*self.stores.values(), self.folder):
-            each.close()
+        for store in self.stores.values():
+            store.close()
+        self.folder.close()
 
 
 _hosts: list[_Host] = []
