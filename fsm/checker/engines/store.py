@@ -20,7 +20,7 @@ SLOTS_MAX = (1 << 32) - (1 << 16)
 """A place has 32 bits, with room for what is added to it."""
 LOAD, LOAD_MAX = 0.8, 0.9
 """How far a table is filled, and how far when there is no memory for a larger one."""
-DOUBLED_UP_TO = 32 << 20
+DOUBLED_UP_TO = 8 << 20
 """A table of fewer bytes has twice as many slots when it grows, others half as many more."""
 GROWTH_MIN = 1.04
 """With less than that it is no use to grow."""
