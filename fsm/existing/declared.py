@@ -95,9 +95,8 @@ class Writer:
         claims = {self._words.fresh(f"claim_{n}"): c for n, c in enumerate(self._claims.items(), 1)}
         marked = {name: self._claim(name, one) for name, one in claims.items()}
         if self._table.final:
-            ends = [name for name in self._table.states if name not in self._table.dead]
             marked["ends"] = terminal("it ends in final states only")
-            self._write_claim("ends", self._in(ends))
+            self._write_claim("ends", self._in(self._table.final))
         if self._table.unreachable:
             names = ", ".join(map(repr, self._table.unreachable))
             marked["reached"] = sometimes(f"every state is reached, also {names}")
@@ -152,13 +151,13 @@ class Writer:
 
     def _row(self, path: Path, known: set[Any]) -> tuple[Any, ...] | None:
         compiled: dict[str, bool] = {}
-        free: list[str] = []
+        free: list[tuple[str, bool]] = []
         spoken: list[str] = []
         for guard, answer in path.asked:
             name = self._words.callback(guard)
             spoken.append(name if answer else f"not {name}")
             if not self._callbacks.is_compiled(guard):
-                free.append(name if answer else f"not_{name}")
+                free.append((name, answer))
             elif compiled.setdefault(name, answer) != answer:
                 return None  # no run goes here: a compiled guard answers alike all along
             else:
@@ -168,7 +167,7 @@ class Writer:
         dest = STAY if self._table.stays(path) else self._table.name(path.fired.dest)
         after = (
             *map(self._words.callback, actions),
-            *self._watching,
+            *(self._watching if dest is not STAY else ()),
             *(
                 watch
                 for watch, (first, then) in self._steps_watched.items()
@@ -180,10 +179,11 @@ class Writer:
         if same in known:
             return None  # other answers that lead to the same
         known.add(same)
-        trigger = self._words.trigger(path.trigger)
         because = f"{path.trigger}{' if ' * bool(spoken)}{' and '.join(spoken)}"
         if free:
-            trigger = self._words.trigger(f"{trigger}_if_{'_and_'.join(free)}")
+            trigger = self._words.variant(path.trigger, tuple(free))
+        else:
+            trigger = self._words.trigger(path.trigger)
         return trigger, dest, when or None, after, because
 
     def _row_never(self, branch: Branch) -> Row:

@@ -316,3 +316,60 @@ def test_the_page_shows_what_the_commands_say(
     mended = program.replace('"nap", "*"', '"nap", ["asleep", "hanging out", "hungry", "sweaty"]')
     (tmp_path / "mended_hero_of_page.py").write_text(mended)
     assert main(["check", "mended_hero_of_page:hero"]) == 0
+
+
+def test_triggers_that_are_named_like_answers_of_others_stay_apart() -> None:
+    thing = made(
+        Machine,
+        states=["a", "b", "c"],
+        initial="a",
+        transitions=[
+            {"trigger": "go", "source": "a", "dest": "b", "conditions": "is_lucky"},
+            {"trigger": "go_if_is_lucky", "source": "a", "dest": "c"},
+            ["back", ["b", "c"], "a"],
+        ],
+    )
+    for state in ("b", "c"):
+        claims = {"never": never(state)}
+        assert len(steps(checked(from_transitions(thing, claims=claims)))) == 1
+
+
+def test_a_state_that_is_not_left_is_not_entered_again() -> None:
+    thing = made(
+        Machine,
+        states=["a", "b"],
+        initial="a",
+        transitions=[["look", "a", None], ["go", "a", "b"], ["stay", "b", "="]],
+    )
+    claims = {"a again": happens("a", "a"), "b again": happens("b", "b")}
+    found = verdicts(checked(from_transitions(thing, claims=claims)))
+    assert found == {"a again": "VACUOUS", "b again": "PASS"}
+
+
+def test_a_run_that_guards_stop_in_a_state_that_is_not_final_is_a_deadlock() -> None:
+    class Short(Thing):
+        def is_first(self) -> bool:
+            return self.calls < 1
+
+        def note(self) -> None:
+            self.calls += 1
+
+    thing = made(
+        Machine,
+        Short(),
+        states=["a", "b", {"name": "end", "final": True}],
+        initial="a",
+        transitions=[
+            {"trigger": "go", "source": "a", "dest": "b", "after": "note"},
+            {"trigger": "stop", "source": "b", "dest": "end", "conditions": "is_first"},
+        ],
+    )
+    result = checked(from_transitions(thing, fields={"calls": 5}))
+    assert result.counterexample is not None
+    assert result.counterexample.kind == "deadlock"
+
+
+def test_a_field_that_is_a_trigger_too_is_refused() -> None:
+    thing = made(Machine, states=["a"], initial="a", transitions=[["calls", "a", None]])
+    with pytest.raises(CannotRead, match="'calls' of Thing is a trigger too"):
+        checked(from_transitions(thing, fields={"calls": 5}))
