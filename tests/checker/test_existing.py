@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import types
 import unittest
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transitions import Machine
+from transitions import Machine, MachineError
 
 from epochgate.cli import main
 from epochgate.fsm import from_transitions
@@ -59,6 +60,30 @@ def test_guards_and_actions_of_the_subset_are_checked_as_they_are() -> None:
         "they answer",
         "abstracted: is_right: it uses arguments of the trigger",
     ]
+
+
+def reached(calls: list[tuple[Any, ...]]) -> set[tuple[str, int]]:
+    """What real vaults come to by any calls: each is made again for each sequence of calls."""
+    found: set[tuple[str, int]] = set()
+    waiting: list[tuple[tuple[Any, ...], ...]] = [()]
+    while waiting:
+        way = waiting.pop(0)
+        real: Any = Vault()
+        for call in way:
+            with contextlib.suppress(MachineError):
+                real.trigger(*call)
+        if (real.state, real.tries) not in found:
+            found.add((real.state, real.tries))
+            waiting += [(*way, call) for call in calls]
+    return found
+
+
+def test_compiled_guards_reach_exactly_what_real_objects_reach() -> None:
+    real = reached([("enter", 1), ("enter", 1234), ("shut", 0)])
+    result = checked(from_transitions(Vault(), fields={"tries": 3}))
+    assert result.states == len(real) == 6
+    # With less of the vault compiled, what may be reached is more.
+    assert checked(from_transitions(Vault())).states == len({state for state, _ in real})
 
 
 def test_a_model_that_is_mended_passes() -> None:
@@ -241,6 +266,18 @@ def test_a_test_file_of_a_machine_that_was_read_is_refused(tmp_path: Path, capsy
     assert main(["check", "tests.checker.vault:read", "--pytest", str(file)]) == 2
     assert "call `from_transitions(...).check()` in a test" in capsys.readouterr().err
     assert not file.exists()
+
+
+def test_each_form_of_a_result_says_that_guards_are_abstracted(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    files = {name: tmp_path / f"found.{name}" for name in ("json", "junit", "sarif", "html")}
+    options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
+    main(["check", "tests.checker.vault:vault", *options])
+    main(["check", "tests.checker.vault:vault", "--simulate", "100"])
+    told = "2 of 2 guards are abstracted: a counterexample may not be real"
+    assert capsys.readouterr().out.count(told) == 2
+    assert [name for name, file in files.items() if told not in file.read_text()] == []
 
 
 def test_the_command_draws_machines_by_name(tmp_path: Path) -> None:
