@@ -86,6 +86,7 @@ class Writer:
         """Actions that follow each step."""
         self._steps_watched: dict[str, tuple[list[str], list[str]]] = {}
         """Actions that follow the steps from some states to some others."""
+        self._failing: dict[str, str] = {}
         self._fields: dict[str, IntField | BoolField] = {**callbacks.fields}
         self._used: list[Any] = []
         self.never: list[Branch] = [*table.never_taken]
@@ -104,7 +105,8 @@ class Writer:
         self._source.append("def never(self) -> bool:\n    return False\n")
         rows = self._rows()
         made = _functions(self._source, self._table.oracle.name)
-        watches = {name: made[name] for name in (*self._watching, *self._steps_watched)}
+        own = (*self._watching, *self._steps_watched, *self._failing.values())
+        watches = {name: made[name] for name in own}
         members: dict[str, Any] = {
             "STATES": self._table.states,
             "INITIAL": self._table.initial,
@@ -139,7 +141,7 @@ class Writer:
         found: dict[Any, list[str]] = {}
         known: set[Any] = set()
         for path in self._table.found.paths:
-            if path.fired.kind == "taken" or self._table._is_moving(path):
+            if path.fired.kind in ("taken", "broken"):
                 row = self._row(path, known)
                 if row is not None:
                     found.setdefault(row, []).append(self._table.name(path.source))
@@ -164,9 +166,11 @@ class Writer:
                 self._used.append(guard)
         actions = self._callbacks.compiled_actions(path.fired.callbacks)
         self._used += actions
-        dest = STAY if self._table.stays(path) else self._table.name(path.fired.dest)
+        is_staying = self._table.stays(path) or path.fired.kind == "broken"
+        dest = STAY if is_staying else self._table.name(path.fired.dest)
         after = (
             *map(self._words.callback, actions),
+            *self._raised(path),
             *(self._watching if dest is not STAY else ()),
             *(
                 watch
@@ -185,6 +189,17 @@ class Writer:
         else:
             trigger = self._words.trigger(path.trigger)
         return trigger, dest, when or None, after, because
+
+    def _raised(self, path: Path) -> list[str]:
+        """An action that fails, where the library raises an error."""
+        if path.fired.kind != "broken":
+            return []
+        name = self._failing.get(path.fired.error)
+        if name is None:
+            name = self._failing[path.fired.error] = self._words.fresh("raise_error")
+            told = f"{path.trigger!r} raises {path.fired.error}"
+            self._source.append(f"def {name}(self) -> None:\n    assert False, {told!r}\n")
+        return [name]
 
     def _row_never(self, branch: Branch) -> Row:
         sources = [
