@@ -62,7 +62,7 @@ def strongly_fair(*steps: str, each: str = "") -> Fairness:
 @dataclass(frozen=True)
 class Property:
     """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to,
-    infinitely_often, eventually_always, each_step or terminal.
+    infinitely_often, eventually_always, each_step, implements or terminal.
 
     `name` is the method that holds or not in a state; `then` the second one of leads_to, or the
     premise of an always that demands something only where that holds; `each` the index set for each
@@ -101,6 +101,9 @@ def holds(system: Any, name: str) -> bool:
 
 WITHOUT_END = ("eventually", "leads_to", "infinitely_often", "eventually_always")
 """The kinds of claims about runs without end."""
+
+OF_STATES = ("always", "sometimes", "terminal", *WITHOUT_END)
+"""The kinds of claims whose methods hold or not in a state."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -158,6 +161,23 @@ def each_step(claim: str, each: str = "") -> Callable[[F], F]:
     one for each member: the first parameter of both is its number.
     """
     return _mark("each_step", claim, each=each)
+
+
+def implements(claim: str, specification: type[Any], **constants: str | int) -> Callable[[F], F]:
+    """Claim that the system implements another closed system: the method, which gets one of that
+    class, writes into its machines the state that a state of this one stands for. Each initial
+    state then stands for an initial one of the specification, and each step for one of its steps
+    or for none (safety alone).
+
+    The method is plain Python, and what it does not write is as the specification begins.
+    `constants` are those of the specification: numbers, or names of constants of this system.
+    """
+
+    def mark(method: F) -> F:
+        method.epochgate_implements = specification, constants  # type: ignore[attr-defined]  # `Refinement` reads it
+        return _mark("implements", claim)(method)
+
+    return mark
 
 
 def terminal(claim: str) -> Callable[[F], F]:

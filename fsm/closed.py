@@ -29,6 +29,7 @@ from epochgate.fsm.claims import (
     each_step as each_step,
     eventually as eventually,
     eventually_always as eventually_always,
+    implements as implements,
     infinitely_often as infinitely_often,
     leads_to as leads_to,
     sometimes as sometimes,
@@ -42,6 +43,7 @@ from epochgate.fsm.errors import EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
 from epochgate.fsm.run_to_completion import Call, Waiting
+from epochgate.fsm.source import names_in
 from epochgate.fsm.subset.reading import fields_read
 from epochgate.fsm.system import System
 
@@ -230,7 +232,11 @@ class ClosedSystem(System):
             machine = cls.MACHINES[target]
             messages = cls.MACHINES[name].PORTS[port].port.messages()
             methods += [(machine, one) for one in messages if one not in machine.triggers()]
+        mapped = set[str]()
         for claim in cls.properties():
+            if claim.kind == "implements":
+                mapped |= names_in(getattr(cls, claim.name))
+                continue
             methods += [(None, name) for name in (claim.name, claim.then) if name]
             methods += [(None, name) for name in cls.measured(claim)]
         methods += [(None, name) for name in start_conditions(cls)]
@@ -239,7 +245,8 @@ class ClosedSystem(System):
             f"{name}.{field}"
             for name, machine in cls.MACHINES.items()
             for field in machine.FIELDS
-            if (machine, field) not in read and f"{name}.{field}" not in cls.UNREAD
+            if (machine, field) not in read and field not in mapped
+            if f"{name}.{field}" not in cls.UNREAD
         ]
 
     @classmethod

@@ -17,6 +17,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
 from epochgate.fsm.checker.demands import demands
 from epochgate.fsm.checker.engines.interpreted import FAULTS
+from epochgate.fsm.checker.refinement import Refinement
 from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
 from epochgate.fsm.choosing import Tape, WayClosed, parsed
 from epochgate.fsm.claims import holds
@@ -75,7 +76,11 @@ class MachineStage:
         for step, machine in system.step_instances():
             position = "".join(f"[{i}]" for i in machine.index)
             self._steps[f"{step.machine}{position}.{step.trigger}"] = step, machine
-        self._packing = Packing(system, Layout(system))
+        layout = Layout(system)
+        self._packing = Packing(system, layout)
+        self._refinements = [
+            Refinement(system, layout, p) for p in system.properties() if p.kind == "implements"
+        ]
         self._step_claims = StepClaims(system)
         self._demands = [p for p in system.claims() if p.kind == "always"]
         self._begin(begins or {})
@@ -125,6 +130,7 @@ class MachineStage:
                 self._packing.expect_unchanged(before, step)
             if after != before:
                 self._step_claims.expect_kept(measured)
+            self._expect_implemented(before, after, name)
         except WayClosed:
             self._packing.load(before)
             raise
@@ -133,6 +139,14 @@ class MachineStage:
         except FAULTS as fault:
             raise ClaimBroken(told(fault)) from fault
         self.expect_claims()
+
+    def _expect_implemented(
+        self, before: tuple[int, ...], after: tuple[int, ...], step: str
+    ) -> None:
+        """Hold a step against every specification; raises StateForbidden."""
+        for one in self._refinements:
+            if message := one.goes_on(before, after, step):
+                raise StateForbidden(message)
 
     def expect_claims(self) -> None:
         """Hold the present state against every `always`; raises StateForbidden or ClaimBroken."""

@@ -175,7 +175,9 @@ class Callbacks:
         except DeclarationError as error:
             if unknown := re.search(r"has no field, port, trigger or method '(\w+)'", str(error)):
                 return f"it uses {unknown[1]!r}, which is no field; `fields` may name it"
-            return re.sub(r"^.*?:\d+: ", "", str(error)).replace("the_guard", function.__name__)
+            # What comes after says what to write in a machine of ours.
+            told = re.sub(r"^.*?:\d+: (\w+\.the_guard: )?", "", str(error)).partition("; ")[0]
+            return told.replace("the_guard", function.__name__)
         return ""
 
     def _method(self, callback: Any) -> tuple[Any, str]:

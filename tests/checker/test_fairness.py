@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.fsm import ANY, DeclarationError, Int, machines
+from epochgate.fsm import ANY, DeclarationError
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.checker.report import report
 from epochgate.fsm.checker.result import Counterexample
@@ -18,16 +18,15 @@ from epochgate.fsm.closed import (
     ClosedSystem,
     Fairness,
     Step,
-    always,
     eventually,
-    initially,
     leads_to,
     strongly_fair,
     weakly_fair,
 )
 from epochgate.fsm.testing import assert_fails, assert_passes
-from examples.alternating_bit import AlternatingBit, Receiver, Sender
+from examples.alternating_bit import AlternatingBit
 from tests.checker import naive, small_systems as small, wandering
+from tests.checker.any_beginning import AnyBeginning
 from tests.checker.naive import Demand, Graph
 from tests.checker.token_ring import TokenRing
 
@@ -112,36 +111,6 @@ def test_a_wire_that_loses_needs_strong_fairness() -> None:
         assert f"wire.{given} (weak)" in found.fairness[0]
         assert "which strong fairness would exclude" in found.fairness[0]
         assert given not in {step.trigger for step in found.steps[found.cycle :]}
-
-
-class AnySender(Sender):
-    bit: int = Int(1, ANY)
-    value: int = Int("value_max", ANY)
-
-
-class AnyReceiver(Receiver):
-    bit: int = Int(1, ANY)
-    value: int = Int("value_max", ANY)
-
-
-class AnyBeginning(AlternatingBit):
-    sender: Sender = machines(AnySender)
-    receiver: Receiver = machines(AnyReceiver)
-
-    @always("only what was sent is there once a value was sent")
-    def has_arrived(self) -> bool:
-        return True
-
-    @initially("the bits agree")
-    def is_agreed(self) -> bool:
-        return self.sender.bit == self.receiver.bit
-
-    @leads_to("what is sent is received", then="is_received")
-    def is_sent(self) -> bool:
-        return self.sender.state == "waiting" and self.sender.value == 1
-
-    def is_received(self) -> bool:
-        return self.receiver.value == 1
 
 
 def test_states_and_verdicts_are_those_of_tlc() -> None:

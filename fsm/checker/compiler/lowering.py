@@ -43,7 +43,7 @@ from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
 from epochgate.fsm.checker.step_claims import members, not_in_each
 from epochgate.fsm.choosing import CHOICES_MAX, WAYS_MAX, start_conditions
-from epochgate.fsm.claims import called
+from epochgate.fsm.claims import OF_STATES, called
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
@@ -123,7 +123,7 @@ class Lowering(Statements):
         for code in steps:
             code.ways = ways(self.functions, code.function, WAYS_MAX)
         properties = {}
-        for found in (p for p in self.system.claims() if p.kind != "each_step"):
+        for found in (p for p in self.system.claims() if p.kind in OF_STATES):
             for name in (found.then, found.name):
                 if name:
                     properties[name] = self._claimed(name)
