@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,6 +37,7 @@ OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
+MakeSearch = Callable[[choice.Setting], Search]
 
 EDGE_BYTES, VERTEX_BYTES = 24, 128
 """What the graph of a search and its judgement take for each transition and each state."""
@@ -61,6 +64,7 @@ class Options:
     resume: Path | None
     progress: Progress | None
     optimise_from: int
+    make_search: MakeSearch
 
 
 def check(
@@ -77,6 +81,7 @@ def check(
     resume: Path | str | None = None,
     progress: Progress | None = None,
     optimise_from: int | None = None,
+    make_search: MakeSearch | None = None,
 ) -> Result:
     """Explore a closed system, and return what was found.
 
@@ -87,14 +92,15 @@ def check(
     level by level, and from which it goes on if it is there. `progress` is called about twice a
     second. `optimise_from` is for llvm: from this many states on (by default 262,144, about a
     second) optimised machine code is made beside the search, which goes over to it; 0 makes it
-    before the search.
+    before the search. `make_search` makes a search that is of no engine here.
 
     Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
     that exclude each other, NotSymmetric, and CannotResume.
     """
     made = system if isinstance(system, ClosedSystem) else system()
+    chosen = choice.chosen(engine)
     options = Options(
-        engine=choice.chosen(engine),
+        engine=chosen,
         workers=workers,
         symmetry=symmetry,
         order=order,
@@ -105,6 +111,7 @@ def check(
         resume=None if resume is None else Path(resume),
         progress=progress,
         optimise_from=OPTIMISE_FROM if optimise_from is None else optimise_from,
+        make_search=make_search or partial(choice.search, chosen),
     )
     properties = made.claims()
     _check_options(properties, options)
@@ -159,8 +166,7 @@ class _Check:
             verify(self.program, self.symmetric)
         self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
-        self.search: Search = choice.search(
-            options.engine,
+        self.search: Search = options.make_search(
             choice.Setting(
                 system,
                 self.program,
@@ -299,7 +305,11 @@ class _Check:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
                 self.search.recount(about["transitions"], about["terminal"], about["held"])
-        return (last, False) if last else (self.search.begin(self.initial), True)
+        if last:
+            return last, False
+        first = self.search.begin(self.initial)
+        self.depth = self.search.begun_at
+        return first, True
 
     def _descend(self, budget: Budget) -> Found:
         states = self.search.descend(budget.pause)

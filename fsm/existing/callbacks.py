@@ -196,9 +196,10 @@ class Callbacks:
         if function is not None and any(callback.__self__ is one for one in self._owners):
             return function, ""
         if isinstance(callback, types.FunctionType) and any(
-            callback in vars(kind).values()
+            callback is one
             for owner in self._owners
             for kind in (owner if isinstance(owner, type) else type(owner)).__mro__
+            for one in vars(kind).values()
         ):
             return callback, ""
         return None, "it is no plain method of the model"

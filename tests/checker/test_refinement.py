@@ -106,9 +106,10 @@ def is_implemented(graph: Graph, other: Graph, table: dict[str, str]) -> bool:
     )
 
 
-def test_verdicts_are_those_of_the_definition() -> None:
+@pytest.mark.parametrize("seeds", [24, pytest.param(600, marks=pytest.mark.extended)])
+def test_verdicts_are_those_of_the_definition(seeds: int) -> None:
     verdicts = []
-    for seed in range(60):
+    for seed in range(seeds):
         draw = random.Random(seed)
         system, graph, _ = wandering.drawn(seed, wandering.Wandering)
         specification, other, _ = wandering.drawn(
@@ -118,11 +119,11 @@ def test_verdicts_are_those_of_the_definition() -> None:
         if draw.random() < 0.5:
             table[draw.choice(wandering.PLACES)] = draw.choice(wandering.PLACES)
         expected = is_implemented(graph, other, table)
-        for engine in ENGINES if seed < 3 else ("python",):
+        for engine in ENGINES if seed < 1 else ("python",):
             result = check(implementing(system, specification, table), engine=engine)
             assert (result.counterexample is None) == expected, (seed, engine)
         verdicts.append(expected)
-    assert 12 < sum(verdicts) < 48
+    assert seeds / 6 < sum(verdicts) < seeds * 5 / 6
 
 
 def test_what_changes_nothing_of_its_specification_is_vacuous() -> None:

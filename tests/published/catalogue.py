@@ -16,9 +16,11 @@ from tests.published import (
     forks,
     lines,
     locks,
+    ltsmin,
     meetings,
     mutexes,
     nets,
+    processes,
     puzzles,
     resources,
     rings,
@@ -28,6 +30,7 @@ from tests.published import (
     votes,
     vouchers,
 )
+from tests.published.written import declared
 
 TLA = (
     "https://github.com/tlaplus/Examples/blob/32a32c7b0b97562da2dd4b2e55b7f81cd6fea2b9/"
@@ -39,6 +42,10 @@ CONTEST = (
 )
 STATERIGHT = (
     "https://github.com/stateright/stateright/blob/ab8c8be9341505e0f71edbe5dd88ed275bd976a4/{}"
+)
+LTSMIN = (
+    "https://github.com/utwente-fmt/ltsmin/blob/07f9bf8aa8957cab4f8a47c1a943bf7fef968288/"
+    "testsuite/{}/test1.exp"
 )
 QUICK_STATES_MAX = 1_000
 
@@ -85,7 +92,7 @@ def _net(
 
     @cache
     def make() -> type[ClosedSystem]:
-        return nets.system(instance, kind(*sizes, **options))
+        return declared(instance, nets.source(kind(*sizes, **options)))
 
     return Model(
         name=instance,
@@ -94,6 +101,29 @@ def _net(
         states=states,
         transitions=transitions,
         declared=f"contest.{kind.__name__}({', '.join(given)})",
+        make=make,
+        constants={},
+    )
+
+
+def _ltsmin(
+    instance: str,
+    place: str,
+    states: int,
+    transitions: int,
+    kind: Callable[[], processes.Processes],
+) -> Model:
+    @cache
+    def make() -> type[ClosedSystem]:
+        return declared(instance, processes.source(kind()))
+
+    return Model(
+        name=instance,
+        family="LTSmin",
+        source=LTSMIN.format(place),
+        states=states,
+        transitions=transitions,
+        declared=f"ltsmin.{kind.__name__}()",
         make=make,
         constants={},
     )
@@ -187,7 +217,7 @@ def _contest() -> Iterator[Model]:
 
 
 def _examples() -> Iterator[Model]:
-    tla, book = _tla, "SpecifyingSystems"
+    tla = _tla
     yield tla("acp/ACP_SB_TLC", 54_944, 218_352, votes.Ballot, 8)
     yield tla("allocator/SimpleAllocator", 400, 1_633, resources.Allocator)
     yield tla("barriers/Barrier", 64, 194, locks.Barrier)
@@ -222,7 +252,7 @@ def _examples() -> Iterator[Model]:
     yield tla("glowingRaccoon/stages", 83, 93, strands.Stages)
     yield tla("lamport_mutex/MCLamportMutex", 724_274, 2_729_079, mutexes.Lamport)
     # TLC makes 625 lists of four numbers more, which a constraint then takes away.
-    yield tla("LearnProofs/MCFindHighest", 742, 1_523, beginnings.FindHighest, 781)
+    yield tla("LearnProofs/MCFindHighest", 742, 1_523, searches.FindHighest, 781)
     yield tla(
         "LeastCircularSubstring/MCLeastCircularSubstringSmall",
         8_554,
@@ -234,7 +264,7 @@ def _examples() -> Iterator[Model]:
     yield tla("locks_auxiliary_vars/LockHS", 28, 41, locks.LockHistory)
     yield tla("locks_auxiliary_vars/Peterson", 42, 77, locks.Peterson)
     yield tla("LoopInvariance/MCBinarySearch", 27_953, 34_383, searches.BinarySearch, 6_430)
-    yield tla("Majority/MCMajority", 2_733, 3_459, beginnings.Majority, 1_092)
+    yield tla("Majority/MCMajority", 2_733, 3_459, searches.Majority, 1_092)
     yield tla("Moving_Cat_Puzzle/CatEvenBoxes", 48, 128, beginnings.Boxes, 48, last=5)
     yield tla("Moving_Cat_Puzzle/CatOddBoxes", 30, 78, beginnings.Boxes, 30)
     yield tla("Paxos/MCConsensus", 4, 7, beginnings.ConsensusFromAnywhere, 4)
@@ -249,6 +279,17 @@ def _examples() -> Iterator[Model]:
     yield tla("SingleLaneBridge/MC", 3_605, 20_181, resources.Bridge)
     yield tla("SpanningTree/SpanTree", 1_236, 10_278, meetings.Spanning)
     yield tla("SpanningTree/SpanTreeTest4Nodes", 3_984, 21_784, trees.AnySpanning, 64)
+    yield tla("TeachingConcurrency/Simple", 723, 1_842, locks.Neighbours)
+    yield tla("TeachingConcurrency/SimpleRegular", 277_726, 1_454_776, locks.RegularNeighbours)
+    # TLC takes a step of 2PCwithBTM once for each way in which its guard can be shown to hold.
+    yield tla("transaction_commit/2PCwithBTM", 1_245, None, commits.Backed)
+    yield tla("transaction_commit/TCommit", 34, 94, commits.Agreement)
+    yield tla("transaction_commit/TwoPhase", 288, 1_146, commits.TwoPhase)
+    yield tla("TwoPhase/MCTwoPhase", 4, 5, puzzles.Handshake)
+
+
+def _book() -> Iterator[Model]:
+    tla, book = _tla, "SpecifyingSystems"
     yield tla(f"{book}/AsynchronousInterface/AsynchInterface", 12, 30, channels.Interfaced, 6)
     yield tla(f"{book}/AsynchronousInterface/Channel", 12, 30, channels.Interfaced, 6)
     yield tla(f"{book}/CachingMemory/MCInternalMemory", 4_408, 21_400, channels.Memories, 8)
@@ -260,13 +301,6 @@ def _examples() -> Iterator[Model]:
     yield tla(f"{book}/Liveness/MCLiveInternalMemory", 4_408, 21_400, channels.LiveMemories, 8)
     yield tla(f"{book}/TLC/ABCorrectness", 20, 36, lines.BareBits, 8)
     yield tla(f"{book}/TLC/MCAlternatingBit", 240, 1_392, lines.AlternatingBit, 8)
-    yield tla("TeachingConcurrency/Simple", 723, 1_842, locks.Neighbours)
-    yield tla("TeachingConcurrency/SimpleRegular", 277_726, 1_454_776, locks.RegularNeighbours)
-    # TLC takes a step of 2PCwithBTM once for each way in which its guard can be shown to hold.
-    yield tla("transaction_commit/2PCwithBTM", 1_245, None, commits.Backed)
-    yield tla("transaction_commit/TCommit", 34, 94, commits.Agreement)
-    yield tla("transaction_commit/TwoPhase", 288, 1_146, commits.TwoPhase)
-    yield tla("TwoPhase/MCTwoPhase", 4, 5, puzzles.Handshake)
 
 
 def _rust() -> Iterator[Model]:
@@ -283,7 +317,15 @@ def _rust() -> Iterator[Model]:
     yield rust("processes that pause", "src/checker/dfs.rs", 9, puzzles.Pausing, symmetric=6)
 
 
-MODELS = {model.name: model for model in (*_contest(), *_examples(), *_rust())}
+def _others() -> Iterator[Model]:
+    yield _ltsmin("gear.1 (BEEM)", "check-DVE", 2_689, 3_567, ltsmin.gear)
+    yield _ltsmin("abp (mCRL2)", "check-LPS", 74, 92, ltsmin.alternating_bit)
+    yield _ltsmin("MutexSimple (ProB)", "check-ProB", 10, 23, ltsmin.mutex)
+
+
+MODELS = {
+    model.name: model for model in (*_contest(), *_examples(), *_book(), *_rust(), *_others())
+}
 """By the names that the publishers give them."""
 
 

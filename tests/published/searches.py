@@ -208,3 +208,113 @@ class LeastRotation(ClosedSystem):
     @eventually("it ends")
     def is_over(self) -> bool:
         return self.rotation.state == DONE
+
+
+class Search(Environment):
+    """Looks for the highest of at most three numbers; those behind the last are 0."""
+
+    STATES, INITIAL = ("looking", "done"), "looking"
+    TERMINAL = ("done",)
+
+    length: int = Int("most", start=ANY)
+    numbers: list[int] = Array(Int(4, start=ANY), "most")
+    highest: int = Int(4, start=-1, low=-1)
+    place: int = Int("most")
+
+    look: Trigger
+    stutter: Trigger
+
+    ROWS = (
+        Row("look", "looking", STAY, "has_more", "compare", "there is another number"),
+        Row("look", "looking", "done", "not has_more", None, "all were looked at"),
+        Row("stutter", "done", STAY, None, None, "it is over"),
+    )
+
+    def has_more(self) -> bool:
+        return self.place < self.length
+
+    def compare(self) -> None:
+        if self.numbers[self.place] > self.highest:
+            self.highest = self.numbers[self.place]
+        self.place += 1
+
+
+class FindHighest(ClosedSystem):
+    """FindHighest: the highest of some numbers."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"most": 3}
+    STEPS = (Step("search", "look"), Step("search", "stutter"))
+
+    most: int
+    search: Search = machines(Search)
+
+    @initially("nothing lies behind the last number")
+    def is_short(self) -> bool:
+        return all(i < self.search.length or self.search.numbers[i] == 0 for i in range(self.most))
+
+    @always("none is higher than the highest")
+    def is_highest(self) -> bool:
+        return self.search.state != "done" or all(
+            i >= self.search.length or self.search.numbers[i] <= self.search.highest
+            for i in range(self.most)
+        )
+
+
+class Count(Environment):
+    """Looks through at most five votes for one of three candidates; the rest are 0."""
+
+    STATES, INITIAL = (THERE,), THERE
+
+    system: Majority
+
+    length: int = Int("most", start=ANY)
+    votes: list[int] = Array(Int(2, start=ANY), "most")
+    candidate: int = Int(2, start=ANY)
+    place: int = Int("most")
+    lead: int = Int("most")
+
+    look: Trigger
+
+    ROWS = (Row("look", THERE, STAY, "has_more", "weigh", "there is another vote"),)
+
+    def has_more(self) -> bool:
+        return self.place < self.length
+
+    def weigh(self) -> None:
+        vote = self.votes[self.place]
+        self.place += 1
+        if self.lead == 0:
+            self.candidate = vote
+            self.lead = 1
+        elif self.candidate == vote:
+            self.lead += 1
+        else:
+            self.lead -= 1
+
+    def votes_for(self, candidate: int) -> int:
+        found = 0
+        for i in range(self.system.most):
+            if i < self.length and self.votes[i] == candidate:
+                found += 1
+        return found
+
+
+class Majority(ClosedSystem):
+    """Majority: who has more than half of the votes is the candidate at the end."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"most": 5}
+    STEPS = (Step("count", "look"),)
+
+    most: int
+    count: Count = machines(Count)
+
+    @initially("nothing lies behind the last vote")
+    def is_short(self) -> bool:
+        return all(i < self.count.length or self.count.votes[i] == 0 for i in range(self.most))
+
+    @always("who has a majority is found")
+    def is_right(self) -> bool:
+        return self.count.place < self.count.length or all(
+            2 * self.count.votes_for(who) <= self.count.length or who == self.count.candidate
+            for who in range(3)
+        )

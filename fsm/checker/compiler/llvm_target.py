@@ -86,15 +86,27 @@ class LlvmTarget:
     @cached_property
     def text(self) -> str:
         """The module in LLVM's text form, before it is optimised."""
-        from epochgate.fsm.checker.compiler.kernel import Kernel
+        kernels, inlined = self._kernels, self._inlined
+        return module_text(self.program, kernels, inlined, self._constants, self._final)
 
-        module = _ProgramBuilder(self.program, self._final).module
-        kernel = Kernel(module, self._constants)
-        for function in self._inlined:
-            kernel.add(function, inline=True)
-        for function in self._kernels:
-            kernel.add(function)
-        return str(module)
+
+def module_text(
+    program: Program,
+    kernels: Sequence[KernelFunction],
+    inlined: Sequence[KernelFunction],
+    constants: dict[str, int],
+    final: str | None,
+) -> str:
+    """A program with kernels in LLVM's text form, for whichever machine compiles it."""
+    from epochgate.fsm.checker.compiler.kernel import Kernel
+
+    module = _ProgramBuilder(program, final).module
+    kernel = Kernel(module, constants)
+    for function in inlined:
+        kernel.add(function, inline=True)
+    for function in kernels:
+        kernel.add(function)
+    return str(module)
 
 
 class _ProgramBuilder:

@@ -56,6 +56,8 @@ class Search(ABC):
     held: int = 0
     expanded: int = 0
     """States whose successors are known."""
+    begun_at: int = 0
+    """The depth of the level that `begin` returns: more where a search keeps its levels itself."""
 
     @property
     @abstractmethod
