@@ -61,7 +61,7 @@ def table(found: dict[str, Any]) -> str:
         parts.append(f"## {family}")
         parts.append(_table(HEADER, [_row(one, found[one.name]) for one in own]))
     parts.append("## Interchangeable parts taken for each other")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             f"[{one.name}]({one.source})",
             f"{one.symmetric:,}",
