@@ -3,7 +3,8 @@
 A table passes when it is made of names, every name in it resolves, no row is written twice, the
 rows of one (state, trigger) pair exclude each other, every state can be reached and, unless it is
 declared terminal, left. Exclusion is syntactic: two rows of a pair must disagree on a guard that
-both name, so a reader can see it.
+both name, so a reader can see it. A table that was read from another library (`IS_READ`) need not
+be so: what it is like is reported.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.faults import Faults
 from epochgate.fsm.rows import ANY, Row
 from epochgate.fsm.source import class_place, row_place
 
@@ -48,7 +50,7 @@ def exclude_each_other(first: Row, second: Row) -> bool:
 
 
 class Declaration:
-    """One machine class under validation; `check()` raises DeclarationError at the first fault."""
+    """One machine class under validation; `check()` raises DeclarationError."""
 
     def __init__(self, machine: type[Machine]) -> None:
         self.machine = machine
@@ -64,12 +66,17 @@ class Declaration:
 
     def check(self) -> None:
         self._forms()
-        self._states()
-        self._triggers()
+        faults = Faults()
+        for check in (self._states, self._triggers):
+            with faults.kept():
+                check()
         for row in self.machine.ROWS:
-            self._row(row)
-        self._exclusion()
-        self._reachability()
+            with faults.kept():
+                self._row(row)
+        faults.tell()
+        if not self.machine.IS_READ:
+            self._exclusion()
+            self._reachability()
         self._arguments()
 
     def _forms(self) -> None:
@@ -185,10 +192,11 @@ class Declaration:
             for dest in sorted(arrows[frontier.pop()] - reached):
                 reached.add(dest)
                 frontier.append(dest)
+        active = {source for source, row in self.machine.expanded_rows() if not row.is_ignored}
         if unreached := [state for state in self.machine.STATES if state not in reached]:
             raise self.fault(f"no row leads to {unreached}; remove the state or add the row")
         for state in self.machine.STATES:
-            is_trap = len(self.machine.STATES) > 1 and not arrows[state] - {state}
+            is_trap = len(self.machine.STATES) > 1 and state not in active
             if is_trap and state not in self.machine.TERMINAL:
                 raise self.fault(
                     f"no row leads from {state!r} to another state; list it in TERMINAL if that is "

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any, TypeVar, cast
 
@@ -42,6 +42,23 @@ class Fifo(deque[T]):
         """Return the oldest item and keep it; IndexError if there is none."""
         return self[0]
 
+    def take(self, index: int) -> T:
+        """Remove the item at an index, counted from the oldest, and return it; IndexError if there
+        is none.
+        """
+        if index < 0:
+            raise IndexError(f"a channel is looked into from its head on, and not at {index}")
+        item = self[index]
+        del self[index]
+        return item
+
+    def remove(self, item: T) -> None:
+        """Remove the oldest item of this value; IndexError if there is none."""
+        try:
+            super().remove(item)
+        except ValueError:
+            raise IndexError(f"the channel does not hold {item!r}") from None
+
     def empty(self) -> bool:
         """Whether nothing is held."""
         return not self
@@ -63,6 +80,7 @@ class IntField:
     bound: str | int
     start: Start = 0
     low: int = 0
+    wraps: bool = field(default=False, repr=False)
 
     def fresh(self, constants: dict[str, int]) -> int:
         return self.low if self.start == ANY else next(iter(_several(self.start)))
@@ -108,7 +126,7 @@ class ArrayField:
 
     item: FieldSpec
     over: str
-    start: tuple[Any, ...] | None = None
+    start: tuple[Any, ...] | None = field(default=None, repr=False)
     """What each item begins with; None if they begin alike."""
 
     def fresh(self, constants: dict[str, int]) -> list[Any]:
@@ -127,7 +145,19 @@ class ArrayField:
         return [replace(cast(IntField, self.item), start=start) for start in self.start]
 
 
-FieldSpec = IntField | BoolField | FifoField | ArrayField
+@dataclass(frozen=True)
+class SetField:
+    """A set of numbers below the constant `over`, which begins with those of `start`."""
+
+    over: str | int
+    start: tuple[int, ...] = ()
+
+    def fresh(self, constants: dict[str, int]) -> set[int]:
+        return {*self.start}
+
+
+FieldSpec = IntField | BoolField | FifoField | SetField | ArrayField
+FIELD_KINDS = (IntField, BoolField, FifoField, SetField, ArrayField)
 
 
 def _several(start: Any) -> Iterable[Any]:
@@ -135,20 +165,36 @@ def _several(start: Any) -> Iterable[Any]:
     return dict.fromkeys(start) if isinstance(start, range | tuple | list) else (start,)
 
 
-def starts_differ(field: FieldSpec) -> bool:
+def starts_differ(spec: FieldSpec) -> bool:
     """Whether a field may begin with one of several values."""
-    if isinstance(field, ArrayField):
-        several = any(len([*_several(start)]) > 1 or start == ANY for start in field.start or ())
-        return several or (field.start is None and starts_differ(field.item))
-    if isinstance(field, FifoField):
+    if isinstance(spec, ArrayField):
+        several = any(len([*_several(start)]) > 1 or start == ANY for start in spec.start or ())
+        return several or (spec.start is None and starts_differ(spec.item))
+    if isinstance(spec, FifoField | SetField):
         return False
-    return field.start == ANY or len([*_several(field.start)]) > 1
+    return spec.start == ANY or len([*_several(spec.start)]) > 1
 
 
-def Int(bound: str | int, start: Start = 0, *, low: int = 0) -> int:
+def wrapping(name: str, spec: IntField) -> property:
+    """An attribute of a machine that holds a field which wraps, bound or not by a system."""
+    hidden = f"_{name}"
+
+    def read(machine: Any) -> int:
+        return int(getattr(machine, hidden))
+
+    def write(machine: Any, value: int) -> None:
+        bound = spec.bound
+        last = bound if isinstance(bound, int) else machine.system.constants[bound]
+        setattr(machine, hidden, (value - spec.low) % (last - spec.low + 1) + spec.low)
+
+    return property(read, write)
+
+
+def Int(bound: str | int, start: Start = 0, *, low: int = 0, wraps: bool = False) -> int:
     """Declare an integer field with values from `low`, perhaps a negative number, to the constant
-    that `bound` names. It begins with `start`; in a closed system that may be a range, several
-    values, or ANY, of which a check chooses each.
+    that `bound` names. What is assigned is bounded by a check alone, unless the field `wraps`: then
+    `low` comes after the bound, wherever the machine runs. It begins with `start`; in a closed
+    system that may be a range, several values, or ANY, of which a check chooses each.
 
     Raises DeclarationError for a start that is none of these.
     """
@@ -157,7 +203,8 @@ def Int(bound: str | int, start: Start = 0, *, low: int = 0) -> int:
             f"an Int cannot start as {start!r}; give it a number, a range or a list of numbers "
             f"that is not empty, or ANY for each number that it may hold"
         )
-    return cast(int, IntField(bound, tuple(start) if isinstance(start, list) else start, low))
+    given = tuple(start) if isinstance(start, list) else start
+    return cast(int, IntField(bound, given, low, wraps))
 
 
 def Bool(start: bool | str = False) -> bool:
@@ -177,14 +224,25 @@ def Channel(item: str, capacity: str | int) -> Fifo[Any]:
     return cast("Fifo[Any]", FifoField(item, capacity))
 
 
+def Set(over: str | int, start: Iterable[int] = ()) -> set[int]:
+    """Declare a set of numbers below the constant `over`, of at most 62; it begins with those of
+    `start`.
+    """
+    return cast("set[int]", SetField(over, tuple(sorted(start))))
+
+
 def Array(item: T, over: str, start: Iterable[Any] | None = None) -> list[T]:
     """Declare a fixed array of as many items as the constant `over` says: for one item per machine
     of an index set, the constant that INDEX_SETS names for it. `start` says what each of them
     begins with, if they do not begin alike.
 
-    Raises DeclarationError for a start of channels.
+    Raises DeclarationError for a start of channels, and for items that wrap.
     """
-    if start is not None and isinstance(item, FifoField):
-        raise DeclarationError("an array of channels has no `start`: they begin empty; push in it")
+    if isinstance(item, IntField) and item.wraps:
+        raise DeclarationError("an item of an array does not wrap; assign it `n % size`")
+    if start is not None and isinstance(item, FifoField | SetField):
+        raise DeclarationError(
+            "an array of channels or sets has no `start`: they begin alike; fill them in a step"
+        )
     given = None if start is None else tuple(start)
     return cast("list[T]", ArrayField(cast(FieldSpec, item), over, given))

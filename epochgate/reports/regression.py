@@ -67,7 +67,13 @@ def pytest_module(
 def _aliases(found: list[Found]) -> Iterator[tuple[type[ClosedSystem], str]]:
     """A name for each class: its own, unless another class of that name came before."""
     taken: dict[str, type[ClosedSystem]] = {}
-    for _, system, *_ in found:
+    for name, system, *_ in found:
+        if "<read from" in system.__qualname__:
+            raise SystemNotImportable(
+                f"{name} was read from a machine of another library, and no test can import its "
+                f"system; call `from_transitions(...).check()` in a test, or `fuzz`, which drives "
+                f"real objects"
+            )
         if "<" in system.__qualname__ or system.__module__ == "__main__":
             raise SystemNotImportable(
                 f"{system.__module__}.{system.__qualname__} is declared where no test can import "
@@ -165,7 +171,7 @@ def _claim(result: Result, found: Counterexample) -> str:
 def _step(step: TraceStep, margin: str) -> str:
     """One line: the step, and as much of what it did as fits."""
     because = _on_one_line(step.because)
-    line = f'{margin}"{step.instance}.{step.trigger}",  # {step.number}. {because}'
+    line = f'{margin}"{step.label}",  # {step.number}. {because}'
     for place, (_, after) in step.changed.items():
         if place.endswith(".state"):
             told = f"; {place.removesuffix('.state')} {after}"

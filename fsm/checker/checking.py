@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,10 +16,11 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
 from epochgate.fsm.checker.engines.initial import initial_states
-from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
+from epochgate.fsm.checker.engines.search import Finding, Level, Search, Stopped, size, states_of
 from epochgate.fsm.checker.memory_limit import usable_bytes
-from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.outcome import Found, Lasso, Outcome, StoppedEarly
 from epochgate.fsm.checker.reduction.tables import add_reduction, channels_of
+from epochgate.fsm.checker.refinement import Refinements, Unimplemented
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
 from epochgate.fsm.checker.symmetry import symmetric_set, verify
@@ -28,11 +31,16 @@ OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
 OPTIMISE_FROM_REDUCED = 1 << 15
 """The same under partial-order reduction, which takes more time for each state."""
+WITHOUT_ORDER = ("always", "sometimes", "each_step", "terminal")
+"""The kinds of claims for which the order of independent steps does not matter."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
+MakeSearch = Callable[[choice.Setting], Search]
 
-EDGE_BYTES, VERTEX_BYTES = 24, 128
+EDGE_BYTES, VERTEX_BYTES = 24, 140
 """What the graph of a search and its judgement take for each transition and each state."""
+PAIR_BYTES = 64
+"""With symmetry, what they take for each transition and each interchangeable instance besides."""
 
 
 class CannotCheck(UsageError):
@@ -55,6 +63,7 @@ class Options:
     resume: Path | None
     progress: Progress | None
     optimise_from: int
+    make_search: MakeSearch
 
 
 def check(
@@ -72,6 +81,7 @@ def check(
     resume: Path | str | None = None,
     progress: Progress | None = None,
     optimise_from: int | None = None,
+    make_search: MakeSearch | None = None,
 ) -> Result:
     """Explore a closed system, and return what was found.
 
@@ -80,18 +90,19 @@ def check(
     interchangeable. `partial_order` takes steps that do not depend on each other in some orders
     only, see `checker.reduction`. `order` is breadth, with shortest counterexamples, or depth.
     `max_memory` is in bytes, by default most of what is free. `resume` names a file to which the
-    search is written level by level, and from which it goes on if it is there. `progress` is
-    called about twice a second. `optimise_from` is for llvm: from this many states on (by default
-    262,144, about a second) optimised machine code is made beside the search, which goes over to
-    it; 0 makes it before the search.
+    search is written level by level, and from which it goes on if it is there. `progress` is called
+    about twice a second. `optimise_from` is for llvm: from this many states on (by default 262,144,
+    about a second) optimised machine code is made beside the search, which goes over to it; 0 makes
+    it before the search. `make_search` makes a search that is of no engine here.
 
     Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
     that exclude each other, NotSymmetric, and CannotResume.
     """
     made = system if isinstance(system, ClosedSystem) else system()
+    chosen = choice.chosen(engine)
     threshold = OPTIMISE_FROM_REDUCED if partial_order else OPTIMISE_FROM
     options = Options(
-        engine=choice.chosen(engine),
+        engine=chosen,
         workers=workers,
         symmetry=symmetry,
         partial_order=partial_order,
@@ -103,8 +114,9 @@ def check(
         resume=None if resume is None else Path(resume),
         progress=progress,
         optimise_from=threshold if optimise_from is None else optimise_from,
+        make_search=make_search or partial(choice.search, chosen),
     )
-    properties = made.properties()
+    properties = made.claims()
     _check_options(properties, options)
     return _Check(made, properties, options).run()
 
@@ -122,34 +134,47 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
             "bounded by depth; leave these out, or search breadth-first"
         )
-    if options.symmetry and options.partial_order:
+    if options.partial_order:
+        _check_partial_order(properties, options)
+    if options.symmetry:
+        _check_symmetry(properties)
+    claims = [p.claim for p in properties if p.kind in WITHOUT_END]
+    if claims and options.workers > 1:
+        raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
+    if claims and options.engine != "llvm" and find_spec("numpy") is None:
+        raise CannotCheck(f"{claims[0]!r} is about runs without end, which needs numpy; install it")
+    if len(properties) > PROPERTIES_MAX:
+        raise CannotCheck(f"a system has at most {PROPERTIES_MAX} properties")
+
+
+def _check_symmetry(properties: tuple[Property, ...]) -> None:
+    """Refuse claims that tell interchangeable instances apart."""
+    if mapped := [p.claim for p in properties if p.kind == "implements"]:
+        raise CannotCheck(
+            f"symmetry cannot be used for a system with {mapped[0]!r}: what an instance stands for "
+            f"may depend on which it is; check it without symmetry"
+        )
+    if told := [p for p in properties if p.each and "[" in p.name]:
+        raise CannotCheck(
+            f"{told[0].claim!r} is about one {told[0].each}, and symmetry exchanges these; claim "
+            f"it of `all(...)` of them, or check without symmetry"
+        )
+
+
+def _check_partial_order(properties: tuple[Property, ...], options: Options) -> None:
+    """Refuse what a partial-order reduction may change."""
+    if options.symmetry:
         raise CannotCheck(
             "a partial-order reduction cannot be used together with symmetry: that no step is put "
             "off for ever is known of the states as they are, not of those that stand for others; "
             "take one of them"
         )
-    if claims := [p.claim for p in properties if p.kind in WITHOUT_END]:
-        _check_without_end(claims[0], options)
-    if len(properties) > PROPERTIES_MAX:
-        raise CannotCheck(f"a system has at most {PROPERTIES_MAX} properties")
-
-
-def _check_without_end(claim: str, options: Options) -> None:
-    """Refuse what a claim about runs without end cannot be checked with."""
-    if options.symmetry:
-        raise CannotCheck(
-            f"symmetry cannot be used for a system with {claim!r}: which instance goes on "
-            f"for ever is lost when instances are exchanged; check it without symmetry"
-        )
-    if options.partial_order:
-        raise CannotCheck(
-            f"a partial-order reduction cannot be used for a system with {claim!r}: a run without "
-            f"end may be left out; check it without"
-        )
-    if options.workers > 1:
-        raise CannotCheck(f"{claim!r} is about runs without end; check it with one worker")
-    if options.engine != "llvm" and find_spec("numpy") is None:
-        raise CannotCheck(f"{claim!r} is about runs without end, which needs numpy; install it")
+    for found in properties:
+        if found.kind not in WITHOUT_ORDER:
+            raise CannotCheck(
+                f"a partial-order reduction cannot be used for a system with {found.claim!r}, "
+                f"which is about whole runs: some of them are left out; check it without"
+            )
 
 
 class _Check:
@@ -170,8 +195,7 @@ class _Check:
             add_reduction(self.program, channels_of(self.layout), properties)
         self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
-        self.search: Search = choice.search(
-            options.engine,
+        self.search: Search = options.make_search(
             choice.Setting(
                 system,
                 self.program,
@@ -186,6 +210,7 @@ class _Check:
         self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
         self.rests: dict[str, str] = {}
+        self.refinements = Refinements(system, self.layout, self.program)
 
     @property
     def demanded(self) -> int:
@@ -203,7 +228,7 @@ class _Check:
         saved = None
         if options.resume is not None:
             saved = SavedSearch(options.resume, self.program, type(self.system).__name__)
-        found: Finding | StoppedEarly | Lasso | None = None
+        found: Found = None
         try:
             found = self._explore(saved)
         except Stopped as stopped:
@@ -214,7 +239,14 @@ class _Check:
                 saved.close()
         search_seconds = time.perf_counter() - begun_s
         outcome = Outcome(
-            self.system, self.program, self.layout, self.search, self.properties, found, self.rests
+            self.system,
+            self.program,
+            self.layout,
+            self.search,
+            self.properties,
+            found,
+            self.rests,
+            self.refinements,
         )
         return Result(
             system=type(self.system).__name__,
@@ -239,6 +271,7 @@ class _Check:
             order=options.order,
             fairness=summary(self.system) if self.has_promises else [],
             notes=[
+                *self.system.NOTES,
                 *([saved.failure] if saved is not None and saved.failure else []),
                 *(
                     f"nothing reads {field}: remove it, or say in UNREAD why it stays"
@@ -251,7 +284,7 @@ class _Check:
         derived = self.system.DERIVED
         return {n: value for n, value in self.system.constants.items() if n not in derived}
 
-    def _explore(self, saved: SavedSearch | None) -> Finding | StoppedEarly | Lasso | None:
+    def _explore(self, saved: SavedSearch | None) -> Found:
         options, search = self.options, self.search
         level, is_new = self._first_level(saved)
         budget = Budget(
@@ -261,7 +294,7 @@ class _Check:
             max_seconds=options.max_seconds,
             progress=options.progress,
         )
-        if is_new and (found := search.examine(level, self.demanded, budget.pause)):
+        if is_new and (found := self._examined(level, budget, is_first=True)):
             return found
         if options.order == "depth":
             return self._descend(budget)
@@ -279,24 +312,42 @@ class _Check:
                 return self._check_liveness()
             level = following
             self.depth += 1
-            if found := search.examine(level, self.demanded, budget.pause):
+            if found := self._examined(level, budget):
                 return found
 
-    def _first_level(self, saved: SavedSearch | None) -> tuple[list[Span], bool]:
+    def _examined(
+        self, level: Iterable[Sequence[int]], budget: Budget, *, is_first: bool = False
+    ) -> Finding | Unimplemented | None:
+        """What is wrong in the states of a level, or with the steps out of them."""
+        if found := self.search.examine(level, self.demanded, budget.pause):
+            return found
+        if not self.refinements.all:
+            return None
+        read = self.search.words
+        wrong = None
+        if is_first:
+            wrong = self.refinements.begin((n, read(n)) for n in states_of(level))
+        return wrong or self.refinements.follow((n, read(n)) for n in states_of(level))
+
+    def _first_level(self, saved: SavedSearch | None) -> tuple[Level, bool]:
         """The level to begin with, the last one of a saved search; and whether it is new."""
-        last: list[Span] = []
+        last: Level = []
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
                 counted = (about["transitions"], about["terminal"], about["held"])
                 self.search.recount(*counted, about["left_out"])
-        return (last, False) if last else (self.search.begin(self.initial), True)
+        if last:
+            return last, False
+        first = self.search.begin(self.initial)
+        self.depth = self.search.begun_at
+        return first, True
 
-    def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
-        states = self.search.descend(budget.pause)
-        if isinstance(states, Finding):
-            return states
-        found = self.search.examine(states, self.demanded, budget.pause)
+    def _descend(self, budget: Budget) -> Found:
+        found: Found = self.search.descend(budget.pause)
+        if found is None:
+            states: Iterable[Sequence[int]] = self.search.everything()
+            found = self._examined([*states] if self.refinements.all else states, budget)
         return found or self._check_liveness()
 
     def _check_liveness(self) -> Lasso | None:
@@ -304,7 +355,9 @@ class _Check:
         if not promises:
             return None
         search = self.search
-        needed = search.transitions * EDGE_BYTES + search.states * VERTEX_BYTES
+        blocks = self.program.blocks[0] if self.symmetric else 0
+        needed = search.transitions * (EDGE_BYTES + blocks * PAIR_BYTES)
+        needed += search.states * VERTEX_BYTES * (1 + blocks)
         if needed > self.max_memory - search.memory_bytes:
             raise Stopped(
                 f"{promises[0].claim!r} is about runs without end, whose graph of "
@@ -314,6 +367,6 @@ class _Check:
             )
         from epochgate.fsm.checker.liveness import judged
 
-        judgement = judged(self.search, self.system, self.program, promises)
+        judgement = judged(self.search, self.system, self.program, promises, self.symmetric)
         self.rests = judgement.rests
         return judgement.lasso

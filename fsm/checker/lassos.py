@@ -6,7 +6,6 @@ A path is a list of transitions, by their numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,12 +34,18 @@ class Loops:
     def _edges(self, state: int) -> range:
         return range(int(self._graph.begins[state]), int(self._graph.begins[state + 1]))
 
-    def along(self, chain: Sequence[int]) -> Path:
-        """The transitions between states that follow each other."""
-        return [
-            next(edge for edge in self._edges(one) if self.target(edge) == other)
-            for one, other in pairwise(chain)
-        ]
+    def way_to(self, state: int) -> Path:
+        """A shortest way from an initial state."""
+        found = self._graph
+        home = np.arange(found.states) == state
+        reached = self.way(np.array([*found.initial]), home, np.ones(found.states, bool))
+        assert reached is not None  # each state was found from an initial one
+        return reached[1]
+
+    def states(self, path: Path, start: int) -> list[int]:
+        """The states of a path from `start`, or of the empty one that stays there."""
+        first = self._source(path[0]) if path else start
+        return [first, *map(self.target, path)]
 
     def _leaving(self, states: Any) -> Any:
         """The transitions that leave some states, in the order of the states."""
@@ -99,25 +104,20 @@ class Loops:
                 return cycle
             path += self._towards(state, open_, inside)
 
-    def states(self, entry: int, cycle: Path) -> list[int]:
-        """The states of a loop, each before its step; the one that it stays in if there is none."""
-        return [entry, *(self.target(edge) for edge in cycle[:-1])]
-
     def _is_met(self, demand: Recurrence, entry: int, cycle: Path) -> bool:
-        states = self.states(entry, cycle)
-        cause, effect = demand.cause, demand.effect()
+        states = self.states(cycle, entry)[: len(cycle) or 1]
+        cause, effect, edges = demand.found()
         if cause is not None and not cause[states].any():
             return True
         if effect is not None and effect[states].any():
             return True
-        return bool(np.isin(cycle, demand.edges()).any())
+        return bool(np.isin(cycle, edges).any())
 
     def _towards(self, state: int, demand: Recurrence, inside: Any) -> Path:
         """The shortest path that does what is demanded."""
         found = self._graph
-        edges = demand.edges()
+        _, effect, edges = demand.found()
         edges = edges[inside[found.targets[edges]]]
-        effect = demand.effect()
         goals = np.zeros(found.states, bool) if effect is None else effect.copy()
         goals[found.sources[edges]] = True
         path = self._way_from(state, goals & inside, inside)
@@ -135,14 +135,15 @@ class Loops:
         program: Program,
     ) -> list[str]:
         """How a loop that begins after `before` steps is fair, and which steps it never takes."""
-        states = self.states(entry, cycle)
+        states = self.states(cycle, entry)[: len(cycle) or 1]
         groups: dict[str, list[str]] = {}
         demanded: set[int] = set()
         for one in demands:
             demanded.update(one.steps)
             name = f"{one.demand.told} ({one.demand.kind})"
-            taken = np.flatnonzero(np.isin(cycle, one.edges()))
-            possible = one.possible()[states]
+            edges = self._graph.by(one.steps)
+            taken = np.flatnonzero(np.isin(cycle, edges))
+            possible = np.isin(states, self._graph.sources[edges])
             if len(taken):
                 groups.setdefault("taken in the loop", []).append(
                     f"{name} in step {before + int(taken[0]) + 1}"
@@ -157,7 +158,7 @@ class Loops:
         for position, state in enumerate(states):
             for edge in self._edges(state):
                 step = int(self._graph.steps[edge])
-                if step not in demanded | taken_steps and not self._graph.stutters[edge]:
+                if step not in demanded | taken_steps and not self._graph.stutters(edge):
                     demanded.add(step)
                     told = f"{program.steps[step].label}, possible {told_after(before + position)}"
                     groups.setdefault(UNFAIR, []).append(told)

@@ -23,6 +23,7 @@ from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Words
 from epochgate.fsm.checker.outcome import Outcome, StoppedEarly, Walk
 from epochgate.fsm.checker.random_numbers import below, following, scrambled
 from epochgate.fsm.checker.result import Result
+from epochgate.fsm.checker.retelling import Move
 from epochgate.fsm.closed import ClosedSystem
 
 STUCK_WALKS_MAX = 1000
@@ -63,7 +64,7 @@ class PlainWalker(Walker):
     def walk(
         self, tally: Tally, x: int, length_max: int, initial: Words
     ) -> tuple[int, Walk | None]:
-        state, taken = initial, list[int]()
+        state, taken = initial, list[Move]()
         step: int | None = None
         try:
             while len(taken) < length_max:
@@ -71,27 +72,27 @@ class PlainWalker(Walker):
                 possible = self._target.enabled(state)
                 # All are taken, as a target that makes all successors does, so that each of them
                 # finds a fault at the same step.
-                successors = {}
+                ways = []
                 for step in possible:
-                    successors[step] = self._target.take(state, step)
+                    for choices, after in self._target.ways(state, step):
+                        ways.append(((step, choices), after))
                 step = None
-                if not possible:
+                if not ways:
                     if self._final and not self._target.holds(self._final, state):
                         return x, Walk(tuple(taken), DEADLOCK)
                     tally.terminal_states += 1
                     break
                 x = following(x)
-                chosen = possible[below(x, len(possible))]
-                state = successors[chosen]
-                taken.append(chosen)
+                move, state = ways[below(x, len(ways))]
+                taken.append(move)
                 tally.transitions += 1
                 held = self._held(state)
                 tally.held |= held
                 if held & self._demanded != self._demanded:
                     return x, Walk(tuple(taken), PROPERTY, held)
         except StepFault as fault:
-            steps = (*taken, step) if step is not None else tuple(taken)
-            return x, Walk(steps, fault.number)
+            moves = (*taken, (step, self._target.chosen(step))) if step is not None else (*taken,)
+            return x, Walk(moves, fault.number)
         finally:
             tally.rows |= self._target.covered
         return x, None
@@ -115,8 +116,18 @@ class CompiledWalker(Walker):
         self._taken = np.zeros(length_max, np.uint16)
         self._random = np.zeros(1, np.uint64)
         self._held = np.zeros(2, np.int64)
+        self._again = PlainWalker(PythonTarget(program), program, demanded, final)
 
     def walk(
+        self, tally: Tally, x: int, length_max: int, initial: Words
+    ) -> tuple[int, Walk | None]:
+        after, found = self._walked(tally, x, length_max, initial)
+        if found is not None and self._program.crowded >= 0:
+            # Machine code keeps the steps alone; the same walk says what they chose.
+            found = self._again.walk(Tally(), x, length_max, initial)[1]
+        return after, found
+
+    def _walked(
         self, tally: Tally, x: int, length_max: int, initial: Words
     ) -> tuple[int, Walk | None]:
         from epochgate.fsm.checker.engines import kernels as k
@@ -134,7 +145,7 @@ class CompiledWalker(Walker):
         tally.transitions += done
         tally.held |= int(self._held[0])
         tally.rows |= {int(row) for row in worker.covered.nonzero()[0]}
-        steps = tuple(int(step) for step in self._taken[:done])
+        steps = tuple((int(step), ()) for step in self._taken[:done])
         x = int(self._random[0])
         if code == k.DEADLOCKED:
             return x, Walk(steps, DEADLOCK)
@@ -143,7 +154,7 @@ class CompiledWalker(Walker):
         if code == k.VIOLATED:
             step = worker[k.STEP]
             is_step = worker[k.HEAD] == 0
-            return x, Walk((*steps, step) if is_step else steps, worker[k.FAULT])
+            return x, Walk((*steps, (step, ())) if is_step else steps, worker[k.FAULT])
         tally.terminal_states += done < length_max
         return x, None
 
@@ -182,7 +193,7 @@ def simulate(
     begun_s = time.perf_counter()
     made = system if isinstance(system, ClosedSystem) else system()
     lowering = Lowering(made)
-    program, declared = lowering.program(), made.properties()
+    program, declared = lowering.program(), made.claims()
     final = next((p.name for p in declared if p.kind == "terminal"), None)
     bits = {name: 1 << bit for bit, name in enumerate(program.properties)}
     demanded = sum(bits[p.name] for p in declared if p.kind == "always")
@@ -228,7 +239,7 @@ def simulate(
         counterexample=outcome.counterexample,
         stopped=found.reason if isinstance(found, StoppedEarly) else "",
         order="random",
-        notes=[f"{tally.walks:,} random walks; states are counted at each visit"],
+        notes=[*made.NOTES, f"{tally.walks:,} random walks; states are counted at each visit"],
     )
 
 

@@ -105,7 +105,7 @@ def test_a_search_is_gone_on_with_only_under_the_same_reduction(tmp_path: Any) -
 @pytest.mark.parametrize(
     ("system", "options", "message"),
     [
-        (small.PoliteHouse, {}, "a run without end may be left out"),
+        (small.PoliteHouse, {}, "is about whole runs"),
         (small.House, {"symmetry": True}, "cannot be used together with symmetry"),
     ],
 )

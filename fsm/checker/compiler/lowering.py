@@ -11,10 +11,13 @@ system and its constants.
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
     Call,
+    Choose,
+    Close,
     Cover,
     Expr,
     Fail,
@@ -34,11 +37,14 @@ from epochgate.fsm.checker.compiler.ir import (
     negate,
     reached,
     walk,
+    ways,
 )
 from epochgate.fsm.checker.compiler.layout import Layout, changed
 from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
-from epochgate.fsm.choosing import start_conditions
+from epochgate.fsm.checker.step_claims import members, not_in_each
+from epochgate.fsm.choosing import CHOICES_MAX, WAYS_MAX, start_conditions
+from epochgate.fsm.claims import OF_STATES, called
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
@@ -49,8 +55,22 @@ CHAIN_MAX = 8
 """Rows of a trigger that are tested one after the other; more are divided by their states."""
 SHARED_MAX = 1.5
 """Rows whose sources are in both halves of the states are compiled twice: at most half of them."""
+
+
+class StepClaims(NamedTuple):
+    """What runs before a step, and after one that has changed something."""
+
+    before: list[Stmt]
+    after: list[Stmt]
+
+    def __bool__(self) -> bool:
+        return bool(self.after)
+
+
 Half = tuple[tuple[str, ...], list[Row]]
 """States, and the rows that may hold in them."""
+CHOOSES = "a step that chooses"
+CROWDED = f"a step chooses more than {CHOICES_MAX} values, or has more than {WAYS_MAX:,} ways"
 ENDLESS = "the machines trigger each other without end"
 
 
@@ -97,15 +117,19 @@ class Lowering(Statements):
                     machine=step.machine,
                     index=machine.index,
                     trigger=step.trigger,
-                    enabled=self._enabled(instance, step.trigger),
+                    enabled=self._enabled(instance, step),
                     function=self._step(step, instance),
                 )
             )
+        statements = (s for f in self.functions.values() for s in walk(f.body))
+        if any(isinstance(statement, Choose) for statement in statements):
+            for code in steps:
+                code.ways = ways(self.functions, code.function, WAYS_MAX)
         properties = {}
-        for found in self.system.properties():
+        for found in (p for p in self.system.claims() if p.kind in OF_STATES):
             for name in (found.then, found.name):
                 if name:
-                    properties[name] = self.method(SYSTEM, name)
+                    properties[name] = self._claimed(name)
             if found.kind == "always" and found.then:
                 properties[found.name] = self._implication(found.then, found.name, properties)
         conditions = [self.method(SYSTEM, name) for name in start_conditions(type(self.system))]
@@ -114,6 +138,10 @@ class Lowering(Statements):
         file, line = class_place(owner)
         endless = Fault("endless", ENDLESS, file, line)
         posts = (s for f in self.functions.values() for s in walk(f.body) if isinstance(s, Post))
+        crowded = -1
+        if any(code.ways for code in steps):
+            fault = Fault("crowded", CROWDED, file, line)
+            crowded = self.faults.setdefault(fault, len(self.faults))
         return Program(
             cells=self.layout.cells,
             words=self.layout.words,
@@ -129,6 +157,7 @@ class Lowering(Statements):
             initial=self.layout.pack(self.layout.initial),
             starts=self.layout.starts,
             start_conditions=tuple(conditions),
+            crowded=crowded,
             blocks=self.layout.blocks,
         )
 
@@ -157,23 +186,81 @@ class Lowering(Statements):
         state.
         """
         taken = self.trigger(instance, step.trigger)
+        if step.over:
+            taken = self._choosing(step, instance, taken)
         functions = [self.functions[name] for name in reached(self.functions, taken)]
         posts = any(isinstance(stmt, Post) for f in functions for stmt in walk(f.body))
-        if not (posts or step.is_stuttering):
+        claims = self._step_claims()
+        if not (posts or step.is_stuttering or claims):
             return taken
         file, line = row_place(self.machine(instance), step.trigger)
         run: Stmt = Run(taken) if posts else Call(taken, ())
         block = [run]
-        if step.is_stuttering:
+        if step.is_stuttering or claims:
             stored = {s.cell for f in functions for s in walk(f.body) if isinstance(s, Store)}
             cells = [cell for cell in self.layout.cells if cell in stored]
             block = [*(Assign(f"before_{i}", Load(cell)) for i, cell in enumerate(cells)), run]
+            if claims:
+                block = [*claims.before, *block, Assign("changed", 0)]
             for number, cell in enumerate(cells):
                 fault = Fault("changed", changed(f"{instance}.{step.trigger}", cell), file, line)
-                fail = Fail(self.faults.setdefault(fault, len(self.faults)))
+                fail: Stmt = Assign("changed", 1)
+                if step.is_stuttering:
+                    fail = Fail(self.faults.setdefault(fault, len(self.faults)))
                 block.append(If(fold("!=", Load(cell), Local(f"before_{number}")), (fail,)))
+            if claims:
+                block.append(If(Local("changed"), tuple(claims.after)))
         key = f"{taken} to completion"
         self.functions[key] = Function(key, (), tuple(block))
+        return key
+
+    def _choosing(self, step: Step, instance: Instance, taken: str) -> str:
+        """A function that chooses arguments with which the step is possible, and takes it."""
+        key = f"{taken} with arguments"
+        if not all(map(len, self.system.options(step))):
+            raise DeclarationError(
+                f"{type(self.system).__name__}: the step {instance}.{step.trigger} has nothing to "
+                f"choose from in {step.over!r}; set the constant to 1 at least"
+            )
+        scope = Scope(instance, self.machine(instance).__init__, {})
+        chosen = tuple(self.chosen(scope, each) for each in self.system.options(step))
+        is_possible = Call(self._possible(instance, step.trigger), chosen, "possible")
+        close = If(negate(Local("possible")), (Close(),))
+        body = (*scope.block, is_possible, close, Call(taken, chosen))
+        self.functions[key] = Function(key, (), body)
+        return key
+
+    def _step_claims(self) -> StepClaims:
+        """The statements that hold a step against every each_step."""
+        found = StepClaims([], [])
+        for claim in (p for p in self.system.properties() if p.kind == "each_step"):
+            code = getattr(type(self.system), claim.name).__code__
+            fault = Fault("each_step", not_in_each(claim), code.co_filename, code.co_firstlineno)
+            fail = Fail(self.faults.setdefault(fault, len(self.faults)))
+            for index in members(self.system, claim):
+                prefix = "_".join(["was", claim.name, *map(str, index)])
+                before = []
+                for name in self.system.measured(claim):
+                    local = f"{prefix}_{name}"
+                    found.before.append(Call(self.method(SYSTEM, name), index, local))
+                    before.append(Local(local))
+                held = Local(f"{prefix}_holds")
+                found.after.append(
+                    Call(self.method(SYSTEM, claim.name), (*index, *before), held.name)
+                )
+                found.after.append(If(negate(held), (fail,)))
+        return found
+
+    def _claimed(self, name: str) -> str:
+        """The function of a claim's method, for one member if its name says so."""
+        method, member = called(name)
+        function = self.method(SYSTEM, method)
+        if not member:
+            return function
+        key = f"{SYSTEM}.{name}"
+        self.functions[key] = Function(
+            key, (), (Call(function, member, "result"),), Local("result")
+        )
         return key
 
     def _implication(self, premise: str, name: str, properties: dict[str, str]) -> str:
@@ -188,26 +275,38 @@ class Lowering(Statements):
         self.functions[key] = Function(key, (), body, Local("result"))
         return key
 
-    def _enabled(self, instance: Instance, trigger: str) -> str:
+    def _enabled(self, instance: Instance, step: Step) -> str:
+        """A function whose result says whether the step is possible; if it chooses arguments, it
+        finds that out as it chooses.
+        """
+        if not step.over:
+            return self._possible(instance, step.trigger)
+        self.functions[CHOOSES] = Function(CHOOSES, (), (), 1)
+        return CHOOSES
+
+    def _possible(self, instance: Instance, trigger: str) -> str:
         """A function whose result says whether a row of the trigger, not an ignoring one, holds."""
         key = f"{instance}.{trigger}?"
         if key in self.functions:
             return key
         machine = self.machine(instance)
+        names = machine.trigger_parameters(trigger)
         scope = Scope(instance, machine.__init__, {})
         rows = [row for row in machine.ROWS if row.trigger == trigger and not row.is_ignored]
-        enabled = self._any_holds(scope, machine.STATES, rows)
-        self.functions[key] = Function(key, (), tuple(scope.block), enabled)
+        enabled = self._any_holds(scope, machine.STATES, rows, tuple(map(Local, names)))
+        self.functions[key] = Function(key, names, tuple(scope.block), enabled)
         return key
 
-    def _any_holds(self, scope: Scope, states: tuple[str, ...], rows: list[Row]) -> Expr:
-        """Whether one of the rows holds in one of these states."""
+    def _any_holds(
+        self, scope: Scope, states: tuple[str, ...], rows: list[Row], given: tuple[Expr, ...]
+    ) -> Expr:
+        """Whether one of the rows holds in one of these states, with these arguments."""
         enabled: Expr = 0
         if (halves := self._halves(scope, states, rows)) is None:
             for row in rows:
                 # The conditions of a row are tested only if no row before it holds; they exclude
                 # each other, so the order does not matter to the result.
-                holds = partial(self._holds, scope, row, (), states)
+                holds = partial(self._holds, scope, row, given, states)
                 enabled = self.lazily(scope, "or", enabled, holds)
             return enabled
         is_first, first, second = halves
@@ -215,7 +314,7 @@ class Lowering(Statements):
         blocks = []
         for half in (first, second):
             with scope.captured() as block:
-                self.assign_local(enabled.name, self._any_holds(scope, *half), block)
+                self.assign_local(enabled.name, self._any_holds(scope, *half, given), block)
             blocks.append(tuple(block))
         scope.block.append(If(is_first, *blocks))
         return enabled

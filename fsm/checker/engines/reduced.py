@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from epochgate.fsm.checker.engines.kernels import Bytes, Halves, Shorts, W, Words, at, unroll
+from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.engines.kernels import at
+from epochgate.fsm.checker.engines.store_kernels import Bytes, Halves, Shorts, W, Words, unroll
 from epochgate.fsm.checker.reduction import stubborn
 from epochgate.fsm.checker.reduction.stubborn import choose
 
 # Sizes of a program, replaced when it is compiled.
-OF_STEPS, OF_CASES, SCRATCH = 0, 0, 0
+FANOUT, OF_STEPS, OF_CASES, SCRATCH = 0, 0, 0, 0
 
 
-def constants(tables: tuple[int, ...]) -> dict[str, int]:
+def constants(program: Program) -> dict[str, int]:
     """Return what the kernels here and those that choose have to know of a program."""
+    assert program.reduction is not None
+    tables = program.reduction.tables
+    steps, cases = tables[stubborn.STEPS], tables[stubborn.CASES]
     return {
         **stubborn.CONSTANTS,
-        "OF_STEPS": tables[stubborn.STEPS],
-        "OF_CASES": tables[stubborn.CASES],
-        "SCRATCH": scratch_words(tables),
+        "FANOUT": program.fanout,
+        "OF_STEPS": steps,
+        "OF_CASES": cases,
+        "SCRATCH": program.fanout + 3 * steps + 3 * cases + 2 + tables[stubborn.CONDITIONS],
     }
-
-
-def scratch_words(tables: tuple[int, ...]) -> int:
-    """Return how many numbers the choice needs beside its arguments."""
-    steps, cases = tables[stubborn.STEPS], tables[stubborn.CASES]
-    return 4 * steps + 3 * cases + 2 + tables[stubborn.CONDITIONS]
 
 
 def narrowed(out: Words, act: Shorts, first: int, end: int, chosen: Halves) -> int:
@@ -82,18 +82,18 @@ def reduced(
         end,
         scratch,
         holds,
-        at(scratch, OF_STEPS),
-        at(scratch, 2 * OF_STEPS),
-        at(scratch, 3 * OF_STEPS),
-        at(scratch, 4 * OF_STEPS),
-        at(scratch, 4 * OF_STEPS + OF_CASES),
-        at(scratch, 4 * OF_STEPS + 3 * OF_CASES + 2),
-        at(scratch, 4 * OF_STEPS + 2 * OF_CASES + 2),
+        at(scratch, FANOUT),
+        at(scratch, FANOUT + OF_STEPS),
+        at(scratch, FANOUT + 2 * OF_STEPS),
+        at(scratch, FANOUT + 3 * OF_STEPS),
+        at(scratch, FANOUT + 3 * OF_STEPS + OF_CASES),
+        at(scratch, FANOUT + 3 * OF_STEPS + 3 * OF_CASES + 2),
+        at(scratch, FANOUT + 3 * OF_STEPS + 2 * OF_CASES + 2),
         tables,
     )
     if is_part == 0:
         return end
-    kept = narrowed(out, act, n, end, at(scratch, OF_STEPS))
+    kept = narrowed(out, act, n, end, at(scratch, FANOUT))
     fault[1] = fault[1] + (end - kept)
     return kept
 

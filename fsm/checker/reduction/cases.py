@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
     Call,
+    Choose,
     Cover,
     Expr,
     If,
@@ -174,6 +175,8 @@ class Cases:
                     exprs = stmt.arguments
                 elif isinstance(stmt, Cover):
                     exprs = (stmt.state,)
+                elif isinstance(stmt, Choose):
+                    exprs = (stmt.count,)
                 read = read.union(*(loads(expr) for expr in exprs))
                 if isinstance(stmt, Store):
                     written.add(stmt.cell)

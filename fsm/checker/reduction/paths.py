@@ -62,6 +62,10 @@ WORK_MAX = 20_000
 """Statements that are followed on all ways through one step."""
 
 
+PARTIAL = ("//", "%", "<<", ">>")
+"""What is not computed by every right side, and is not looked at where it would not be reached."""
+
+
 class TooManyPaths(Exception):
     """A function has more ways through it than are told apart."""
 
@@ -306,6 +310,8 @@ class Paths:
             return self._bounded(select(*parts))  # type: ignore[arg-type]  # none is Unknown
         left, right = self.value(path, expr.left), self.value(path, expr.right)
         if isinstance(left, Unknown) or isinstance(right, Unknown):
+            return self._joined((left, right))
+        if expr.operator in PARTIAL and not (isinstance(right, int) and 0 < right < 63):
             return self._joined((left, right))
         return self._bounded(normal(expr.operator, left, right))
 

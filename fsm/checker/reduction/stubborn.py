@@ -53,7 +53,7 @@ def unmet(case: int, tables: Halves, holds: Words, known: Halves) -> int:
     return known[case] - 1  # type: ignore[no-any-return]  # elements of Halves are Any
 
 
-def put(
+def demand(
     kind: int,
     of: int,
     stamp: int,
@@ -104,7 +104,7 @@ def close(
     size = 1
     todo[0] = 0
     todo[1] = 0
-    put(OF_STEP, seed, stamp, tables, holds, marks, todo, known)
+    demand(OF_STEP, seed, stamp, tables, holds, marks, todo, known)
     while todo[0] + todo[1] > 0:
         # Possible cases first: they soon show where nothing can be left out.
         if todo[0] > 0:
@@ -118,14 +118,14 @@ def close(
                     size += 1
                     if size >= best:
                         return best
-                    put(OF_STEP, step, stamp, tables, holds, marks, todo, known)
-                put(DEPENDENT, case, stamp, tables, holds, marks, todo, known)
+                    demand(OF_STEP, step, stamp, tables, holds, marks, todo, known)
+                demand(DEPENDENT, case, stamp, tables, holds, marks, todo, known)
         else:
             todo[1] = todo[1] - 1
             condition = unmet(todo[1 + tables[CASES] - todo[1]], tables, holds, known)
             if asked[condition] != stamp:
                 asked[condition] = stamp
-                put(ENABLING, condition, stamp, tables, holds, marks, todo, known)
+                demand(ENABLING, condition, stamp, tables, holds, marks, todo, known)
     return size
 
 
@@ -178,4 +178,4 @@ def choose(
     return best < count
 
 
-INLINED = (unmet, put, close, choose)
+INLINED = (unmet, demand, close, choose)
