@@ -85,10 +85,10 @@ def _step(cls: type[ClosedSystem], step: Step, fault: Fault) -> None:
 
 
 def _claims(cls: type[ClosedSystem]) -> None:
-    """Hold the methods of claims to the subset."""
+    """Hold the methods of claims to the subset, but for those of refinements, which are Python."""
     faults = Faults()
-    claims = [claim for claim in cls.properties() if claim.kind != "implements"]
-    names = [n for claim in claims for n in (claim.name, claim.then) if n]
+    compiled = [claim for claim in cls.properties() if claim.kind != "implements"]
+    names = [n for claim in compiled for n in (claim.name, claim.then) if n]
     for name in dict.fromkeys((*names, *start_conditions(cls))):
         with faults.kept():
             cls.SUBSET.tree(None, name)
