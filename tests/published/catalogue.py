@@ -262,7 +262,7 @@ def _examples() -> Iterator[Model]:
         127,
     )
     yield tla("locks_auxiliary_vars/Lock", 12, 21, locks.Lock)
-    yield tla("locks_auxiliary_vars/LockHS", 28, 41, locks.LockHistory)
+    yield tla("locks_auxiliary_vars/LockHS", 28, 41, locks.LockAsPeterson)
     yield tla("locks_auxiliary_vars/Peterson", 42, 77, locks.Peterson)
     yield tla("LoopInvariance/MCBinarySearch", 27_953, 34_383, searches.BinarySearch, 6_430)
     yield tla("Majority/MCMajority", 2_733, 3_459, searches.Majority, 1_092)

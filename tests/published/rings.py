@@ -10,7 +10,9 @@ from epochgate.fsm.closed import (
     Environment,
     Step,
     always,
+    each_step,
     eventually_always,
+    implements,
     initially,
     leads_to,
     weakly_fair,
@@ -189,6 +191,10 @@ class Synchronous(ClosedSystem):
     def has_seen(self) -> bool:
         return self.watch.has_seen
 
+    @each_step("an end is for good")
+    def is_for_good(self, is_over: bool) -> bool:
+        return not is_over or self.is_over()
+
 
 class Peer(Environment):
     """Is active or not, and has messages under way to it."""
@@ -321,6 +327,10 @@ class Asynchronous(ClosedSystem):
     def has_seen(self) -> bool:
         return self.watch.has_seen
 
+    @each_step("an end is for good")
+    def is_for_good(self, is_over: bool) -> bool:
+        return not is_over or self.is_over()
+
 
 class Station(Environment):
     """A node of Dijkstra's ring, EWD 840: active or not, black or white.
@@ -448,3 +458,9 @@ class Probe(ClosedSystem):
             and not self.station[0].is_black
             and not self.station[0].is_active
         )
+
+    @implements("it detects an end as nodes do that see each other", Synchronous, nodes="nodes")
+    def as_synchronous(self, specification: Synchronous) -> None:
+        specification.watch.has_seen = self.is_detected()
+        for mine, theirs in zip(self.station, specification.node, strict=True):
+            theirs.is_active = mine.is_active
