@@ -110,6 +110,16 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )
     add("--simulate", type=int, metavar="STEPS", help="take this many random steps instead")
     add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
+    _add_outputs(parser)
+    add(
+        "--list",
+        action="store_true",
+        help="list the systems, or the constants of those that are named, and stop",
+    )
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--json", type=Path, metavar="FILE", help="write the results as JSON; - is stdout")
     add("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test for each claim")
     add("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, at the lines of the claims")
@@ -125,11 +135,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write a counterexample as a test: on the runtime, or on machines of your own",
-    )
-    add(
-        "--list",
-        action="store_true",
-        help="list the systems, or the constants of those that are named, and stop",
     )
 
 

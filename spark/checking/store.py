@@ -96,7 +96,7 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Wait for whoever holds the store, and hold it."""
+        """Wait for the process that holds the store, and hold it."""
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
             if self.head[GENERATION] != self._generation and self.head[GENERATION] > 0:
