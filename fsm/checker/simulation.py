@@ -239,7 +239,7 @@ def simulate(
         counterexample=outcome.counterexample,
         stopped=found.reason if isinstance(found, StoppedEarly) else "",
         order="random",
-        notes=[f"{tally.walks:,} random walks; states are counted at each visit"],
+        notes=[*made.NOTES, f"{tally.walks:,} random walks; states are counted at each visit"],
     )
 
 

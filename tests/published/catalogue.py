@@ -9,6 +9,7 @@ from functools import cache
 from epochgate.fsm.closed import ClosedSystem
 from tests.published import (
     beginnings,
+    broken,
     caches,
     channels,
     commits,
@@ -360,5 +361,23 @@ BROKEN = (
         "the primers are used up",
         TLA.format("glowingRaccoon").replace("manifest.json", "clean.tla"),
         strands.UnfairClean,
+    ),
+    Broken(
+        "ewd840/EWD840",
+        "once there are no more messages, all nodes end",
+        TLA.format("ewd840").replace("manifest.json", "EWD840.tla"),
+        broken.SilentProbe,
+    ),
+    Broken(
+        "DieHard/DieHard",
+        "the big jug never holds four gallons",
+        TLA.format("DieHard"),
+        broken.DieHard,
+    ),
+    Broken(
+        "MissionariesAndCannibals/MissionariesAndCannibals",
+        "a person is left on the first bank",
+        TLA.format("MissionariesAndCannibals"),
+        broken.Crossing,
     ),
 )
