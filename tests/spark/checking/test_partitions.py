@@ -28,6 +28,13 @@ STATES, TRANSITIONS = 12_256, 50_778
 SMALL = {"N": 2, "C": 2, "K": 1, "E": 1, "F": 1}
 
 
+@pytest.fixture(params=["local", "yarn"])
+def anywhere(request: pytest.FixtureRequest, three: Any) -> Any:
+    """A session on one host, whose memory is shared, or on several."""
+    three.sparkContext.master = request.param
+    return three
+
+
 @pytest.fixture
 def three(monkeypatch: pytest.MonkeyPatch) -> Any:
     return session(monkeypatch, 3)
@@ -47,9 +54,11 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Any:
     ],
     ids=lambda value: getattr(type(value), "__name__", "") if value else "",
 )
-def test_counts_are_those_of_one_machine(three: Any, system: Any, symmetry: bool) -> None:
+def test_counts_are_those_of_one_machine(
+    anywhere: Any, tmp_path: Path, system: Any, symmetry: bool
+) -> None:
     system = without_promises(system)
-    apart = check_on_spark(three, system, symmetry=symmetry)
+    apart = check_on_spark(anywhere, system, directory=tmp_path, symmetry=symmetry)
     alone = check(system, symmetry=symmetry)
     assert found(apart) == found(alone)
     assert (apart.engine, apart.workers) == ("spark", 3)
