@@ -52,6 +52,11 @@ examples:
 Of several systems the worst decides the exit code:
 """ + table()
 
+PARTIAL_ORDER = (
+    "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "
+    "need not be the shortest; refused for claims about whole runs"
+)
+
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
@@ -91,6 +96,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="INDEX",
         help="treat the instances of an index set as interchangeable; refused where they are not",
     )
+    add("--partial-order", action="store_true", help=PARTIAL_ORDER)
     add("--depth-first", action="store_true", help="go deep first; counterexamples are not short")
     add("--max-states", type=int, metavar="N", help="stop after about N states")
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")

@@ -138,6 +138,9 @@ class Result:
     stopped: str = ""
     """What stopped a search that is BOUNDED."""
     symmetry: str = ""
+    partial_order: bool = False
+    left_out: int = 0
+    """Possible steps that a partial-order reduction did not take."""
     order: str = "breadth"
     fairness: list[str] = field(default_factory=list)
     """What is demanded of runs without end, by kind, where there are claims about them."""

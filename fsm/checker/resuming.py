@@ -20,7 +20,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.engines.search import Level, Search, size
 
-FORMAT = "epochgate search 2"
+FORMAT = "epochgate search 3"
 EARLIER = ("epochgate search 1",)
 READ_BYTES = 1 << 20
 CHECKSUM_BYTES = 4
@@ -146,6 +146,7 @@ class SavedSearch:
             "transitions": search.transitions,
             "terminal": search.terminal_states,
             "held": search.held,
+            "left_out": search.left_out,
             "rows": sorted(search.covered()),
         }
         try:
