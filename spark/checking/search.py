@@ -74,6 +74,8 @@ class ClusterSearch(Search):
             "token": directory.token,
             "parts": self._parts,
             "demanded": demanded,
+            # Then Spark's shuffle carries names, and the states stay in shared memory.
+            "is_one_host": context.master.startswith("local"),
         }
         # The hash of a small number is the number, so that keys name partitions.
         self._anchor = context.parallelize([], self._parts).partitionBy(self._parts).persist()
