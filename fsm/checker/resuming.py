@@ -20,7 +20,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.engines.search import Level, Search, size
 
-FORMAT = "epochgate search 3"
+FORMAT = "epochgate search 2"
 EARLIER = ("epochgate search 1",)
 READ_BYTES = 1 << 20
 CHECKSUM_BYTES = 4

@@ -120,9 +120,10 @@ class PlainSearch(Search):
         state = self._states[number]
         take, numbers, is_symmetric = self._target.take, self._numbers, self._is_symmetric
         codes, before = self._program.steps, self.transitions
-        step = None
+        step, fault = None, None
+        steps: list[int] = []
+        successors: list[Words] = []
         try:
-            steps, successors = [], []
             for step in self._target.enabled(state):
                 for after in (
                     (way[1] for way in self._target.ways(state, step))
@@ -131,14 +132,17 @@ class PlainSearch(Search):
                 ):
                     steps.append(step)
                     successors.append(after)
-            for after in self._kept(state, steps, successors):
-                if is_symmetric:
-                    after = canonical(self._program, after)
-                if after not in numbers:
-                    self._enter(after, number)
-                self.transitions += 1
-        except StepFault as fault:
-            return Finding(number, fault.number, step)
+        except StepFault as found:
+            fault = found.number
+        kept = successors if fault is not None else self._kept(state, steps, successors)
+        for after in kept:
+            if is_symmetric:
+                after = canonical(self._program, after)
+            if after not in numbers:
+                self._enter(after, number)
+            self.transitions += 1
+        if fault is not None:
+            return Finding(number, fault, step)
         self.expanded += 1
         if self.transitions == before:
             if self._final is not None and not self._target.holds(self._final, state):
