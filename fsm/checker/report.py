@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import Any
 
-from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
+from epochgate.fsm.checker.result import Counterexample, Result, TraceStep, changes
 
 ROWS_SHOWN_MAX = 12
 
@@ -21,8 +21,7 @@ def report(name: str, result: Result) -> str:
     constants = " ".join(f"{n}={value}" for n, value in result.constants.items())
     lines = [
         f"{name} {constants}: {result.verdict.value}",
-        f"  {result.states:,} states, {result.transitions:,} transitions, depth {result.depth}, "
-        f"{result.terminal_states:,} terminal",
+        f"  {result.effort or _explored(result)}",
         f"  {_how(result)}",
     ]
     if result.stopped:
@@ -37,6 +36,13 @@ def report(name: str, result: Result) -> str:
     if result.counterexample is not None:
         lines += ["", *counterexample(result.counterexample)]
     return "\n".join(lines)
+
+
+def _explored(result: Result) -> str:
+    return (
+        f"{result.states:,} states, {result.transitions:,} transitions, depth {result.depth}, "
+        f"{result.terminal_states:,} terminal"
+    )
 
 
 def _how(result: Result) -> str:
@@ -112,7 +118,12 @@ def _coverage(result: Result) -> list[str]:
 def counterexample(found: Counterexample) -> list[str]:
     """The way to the violation, step by step."""
     lines = [f"{found.message}", f"  at {found.file}:{found.line}"]
-    lines.append(f"  {len(found.steps)} steps from the initial state:")
+    if found.usual:
+        lines.append("  from this state, in which every claim holds; the rest is as at the start:")
+        differing = changes(found.usual, found.initial)
+        lines += [f"         {place}: {_shown(value)}" for place, (_, value) in differing.items()]
+    else:
+        lines.append(f"  {len(found.steps)} steps from the initial state:")
     for step in found.steps:
         if found.cycle is not None and step.number == found.cycle + 1:
             lines.append("  from here on the steps repeat for ever:")

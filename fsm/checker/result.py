@@ -8,6 +8,10 @@ from enum import Enum
 from typing import Any
 
 
+State = dict[str, dict[str, Any]]
+"""The fields of each instance, by their names."""
+
+
 class Verdict(Enum):
     """PASS and FAIL mean what they say; VACUOUS passes, but something was never exercised; BOUNDED
     found nothing before it was stopped.
@@ -97,7 +101,8 @@ class Counterexample:
     """A shortest way, for a breadth-first search, to something that must not be.
 
     `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed or
-    endless), or always, deadlock, eventually or leads_to. From `cycle` on, counted in steps, the
+    endless), or always, deadlock, eventually, leads_to or inductive: then `initial` is a state that
+    need not be reachable. From `cycle` on, counted in steps, the
     steps repeat for ever; with `cycle` equal to their number the last state does.
     """
 
@@ -109,6 +114,8 @@ class Counterexample:
     steps: tuple[TraceStep, ...]
     property: str = ""
     cycle: int | None = None
+    usual: State = field(default_factory=dict)
+    """The initial state, where the steps begin in another one."""
 
 
 @dataclass
@@ -138,6 +145,8 @@ class Result:
     """What stopped a search that is BOUNDED."""
     symmetry: str = ""
     order: str = "breadth"
+    effort: str = ""
+    """How much was looked at, where it was no search through states."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -163,3 +172,13 @@ class Result:
 
 def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: v.value if isinstance(v, Verdict) else v for name, v in pairs}
+
+
+def changes(before: State, after: State) -> dict[str, tuple[Any, Any]]:
+    """Every field that differs, with what it was and what it is."""
+    return {
+        f"{name}.{field_name}": (before[name][field_name], value)
+        for name, values in after.items()
+        for field_name, value in values.items()
+        if before[name][field_name] != value
+    }

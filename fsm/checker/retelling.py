@@ -10,14 +10,12 @@ from epochgate.fsm.checker.compiler.ir import Fault, Program
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
 from epochgate.fsm.checker.engines.search import Words, canonical
-from epochgate.fsm.checker.result import Counterexample, TakenRow, TraceStep
+from epochgate.fsm.checker.result import Counterexample, State, TakenRow, TraceStep, changes
 from epochgate.fsm.fields import ArrayField, FieldSpec, FifoField
 from epochgate.fsm.journal import UnwrittenJournal
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect, Emitted
 from epochgate.fsm.rows import Row
-
-State = dict[str, dict[str, Any]]
 
 
 @dataclass
@@ -78,8 +76,11 @@ class Retelling:
         line: int,
         property: str = "",
         cycle: int | None = None,
+        usual: State | None = None,
     ) -> Counterexample:
-        """Take the steps on the real machines; the last one may end in a fault."""
+        """Take the steps on the real machines; the last one may end in a fault. `usual` is the
+        initial state, where they begin in another one.
+        """
         self.target.packing.load(initial)
         start = before = self.target.system.values()
         told = []
@@ -87,7 +88,9 @@ class Retelling:
             step = self._told(position, number, before)
             told.append(step)
             before = step.after
-        return Counterexample(kind, message, file, line, start, tuple(told), property, cycle)
+        return Counterexample(
+            kind, message, file, line, start, tuple(told), property, cycle, usual or {}
+        )
 
     def _told(self, position: int, number: int, before: State) -> TraceStep:
         system, (step, machine) = self.target.system, self.target.steps[number]
@@ -170,16 +173,6 @@ def _place(fault: Fault) -> tuple[str, str, int]:
 
 def _holds(machine: Machine, row: Row) -> bool:
     return all(bool(machine.bound_callback(n)()) == expected for n, expected in row.literals)
-
-
-def changes(before: State, after: State) -> dict[str, tuple[Any, Any]]:
-    """Every field that differs, with what it was and what it is."""
-    return {
-        f"{name}.{field_name}": (before[name][field_name], value)
-        for name, values in after.items()
-        for field_name, value in values.items()
-        if before[name][field_name] != value
-    }
 
 
 def _is_channel(spec: FieldSpec) -> bool:
