@@ -38,6 +38,8 @@ examples:
   epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
   epochgate check my_package.door:House       a system of your own
+  epochgate check setting --set F=1048576 --inductive keeps_what_was_acknowledged --with LEMMAS
+                                              beyond what a search reaches: by induction
   epochgate check --junit check.xml --sarif check.sarif --html check.html
                                               everything, as files for CI and for people
   epochgate check --list                      which systems there are
@@ -91,6 +93,32 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add("--max-memory", type=memory, metavar="SIZE", help="for instance 800M or 4G")
     add("--max-seconds", type=float, metavar="S", help="stop after S seconds of search")
     add("--resume", type=Path, metavar="FILE", help="write the search to a file, and go on from it")
+    add(
+        "--inductive",
+        type=names,
+        metavar="CLAIM",
+        help="instead, show from every typed state, reachable or not, that each step preserves "
+        "this `always`, or method; several are separated by commas",
+    )
+    add(
+        "--with",
+        type=names,
+        default=[],
+        dest="lemmas",
+        metavar="CLAIM,CLAIM",
+        help="of --inductive: claims that it may rest on; they are shown with it",
+    )
+    add(
+        "--depth",
+        type=int,
+        metavar="K",
+        help="of --inductive: assume the claims in K states in a row (default: 1)",
+    )
+    add(
+        "--without-faults",
+        action="store_true",
+        help="of --inductive: a step that fails is a counterexample too, unless it is over a bound",
+    )
     add("--simulate", type=int, metavar="STEPS", help="take this many random steps instead")
     add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
     add("--json", type=Path, metavar="FILE", help="write the results as JSON; - is stdout")
@@ -124,6 +152,14 @@ def constant(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
+def names(text: str) -> list[str]:
+    """NAME,NAME; ArgumentTypeError for anything else."""
+    found = text.split(",")
+    if not all(name.isidentifier() for name in found):
+        raise argparse.ArgumentTypeError(f"{text!r} names no claims, such as is_once,is_served")
+    return found
+
+
 def memory(text: str) -> int:
     """A number of bytes with an optional unit; ArgumentTypeError for anything else."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)i?B?", text)
@@ -140,6 +176,9 @@ def run(arguments: argparse.Namespace) -> int:
     from epochgate.models.closed.untaken import NOT_FROM
 
     chosen = systems(arguments.systems)
+    expect_of_one_kind(arguments)
+    if len(chosen) > 1 and arguments.inductive is not None:
+        raise UsageError("--inductive names claims of one system; name it")
     if len(chosen) > 1 and (arguments.set or arguments.resume):
         raise UsageError("--set and --resume are about one system; name it")
     if len(chosen) > 1 and arguments.mermaid is not None and arguments.mermaid.suffix != ".md":
@@ -164,6 +203,38 @@ def run(arguments: argparse.Namespace) -> int:
         write_tests(results, chosen, arguments.pytest)
     worst = min(results.values(), key=lambda result: WORST_FIRST.index(result.verdict.value))
     return worst.exit_code
+
+
+def expect_of_one_kind(arguments: argparse.Namespace) -> None:
+    """Refuse options of a search with --inductive or --simulate, and theirs without."""
+    of_search = {
+        "--symmetry": arguments.symmetry is not False,
+        "--depth-first": arguments.depth_first,
+        "--max-states": arguments.max_states is not None,
+        "--max-depth": arguments.max_depth is not None,
+        "--max-memory": arguments.max_memory is not None,
+        "--optimise-from": arguments.optimise_from is not None,
+        "--resume": arguments.resume is not None,
+    }
+    of_walks = {"--simulate": arguments.simulate is not None}
+    of_proof = {
+        "--with": bool(arguments.lemmas),
+        "--depth": arguments.depth is not None,
+        "--without-faults": arguments.without_faults,
+    }
+    if arguments.inductive is not None:
+        of_engines = {
+            "--engine": arguments.engine is not None,
+            "--workers": arguments.workers != 1,
+            "--pytest": arguments.pytest is not None,
+        }
+        told, refused = "--inductive", {**of_search, **of_walks, **of_engines}
+    elif arguments.simulate is not None:
+        told, refused = "--simulate", {**of_search, **of_proof}
+    else:
+        told, refused = "a search", of_proof
+    if wrong := [name for name, is_given in refused.items() if is_given]:
+        raise UsageError(f"{told} takes no {' and no '.join(wrong)}; leave it out")
 
 
 def write_reports(results: dict[str, Result], arguments: argparse.Namespace) -> None:
@@ -201,14 +272,23 @@ def write_tests(
 def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace) -> Result:
     """Check one system and print what was found."""
     from epochgate.commands.check_progress import Watch
-    from epochgate.fsm.checker import check, simulate
+    from epochgate.fsm.checker import check, check_inductive, simulate
     from epochgate.fsm.checker.report import report
 
     constants: dict[str, int] = dict(arguments.set)
     made = system(**constants)
     options: dict[str, Any] = {"engine": arguments.engine, "max_seconds": arguments.max_seconds}
     with Watch(name) as watch:
-        if arguments.simulate is not None:
+        if arguments.inductive is not None:
+            result = check_inductive(
+                made,
+                arguments.inductive,
+                lemmas=arguments.lemmas,
+                depth=arguments.depth or 1,
+                without_faults=arguments.without_faults,
+                max_seconds=arguments.max_seconds,
+            )
+        elif arguments.simulate is not None:
             result = simulate(made, steps=arguments.simulate, seed=arguments.seed, **options)
         else:
             result = check(
