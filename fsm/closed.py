@@ -16,15 +16,30 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
+from epochgate.fsm.choosing import initially as initially, start_conditions
+from epochgate.fsm.claims import (
+    Fairness as Fairness,
+    Property as Property,
+    Step as Step,
+    always as always,
+    eventually as eventually,
+    eventually_always as eventually_always,
+    infinitely_often as infinitely_often,
+    leads_to as leads_to,
+    sometimes as sometimes,
+    strongly_fair as strongly_fair,
+    terminal as terminal,
+    weakly_fair as weakly_fair,
+)
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError, EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
+from epochgate.fsm.rows import ANY
 from epochgate.fsm.run_to_completion import Call, Waiting
 from epochgate.fsm.source import class_place
 from epochgate.fsm.subset.reading import fields_read
@@ -65,77 +80,6 @@ def _peer(name: str, machine: Machine) -> Machine:
     return cast("Machine", machine.system.instance(name, index))
 
 
-@dataclass(frozen=True)
-class Step:
-    """Any instance of the machine may fire the trigger, at any time.
-
-    `is_fair` steps are not put off for ever once they stay possible (weak fairness). A step that
-    `is_stuttering` has to leave everything as it is, or the check fails: what comes too late or a
-    second time makes no difference.
-    """
-
-    machine: str
-    trigger: str
-    is_fair: bool = True
-    is_stuttering: bool = False
-
-
-@dataclass(frozen=True)
-class Property:
-    """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to or terminal.
-
-    `name` is the method that holds or not in a state; `then` the second one of leads_to, or the
-    premise of an always that demands something only where that holds.
-    """
-
-    kind: str
-    name: str
-    claim: str
-    then: str = ""
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _mark(kind: str, claim: str, then: str = "") -> Callable[[F], F]:
-    def mark(method: F) -> F:
-        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # `properties` reads it
-        return method
-
-    return mark
-
-
-def always(claim: str, when: str = "") -> Callable[[F], F]:
-    """Claim that the method holds in every reachable state; with `when`, in those in which the
-    method of that name holds, of which there must be one, or the claim is vacuous.
-    """
-    return _mark("always", claim, when)
-
-
-def sometimes(claim: str) -> Callable[[F], F]:
-    """Claim that the method holds in some reachable state: what is checked does happen."""
-    return _mark("sometimes", claim)
-
-
-def eventually(claim: str) -> Callable[[F], F]:
-    """Claim that every fair run reaches a state in which the method holds."""
-    return _mark("eventually", claim)
-
-
-def leads_to(claim: str, then: str) -> Callable[[F], F]:
-    """Claim that in every fair run, once the method holds, the method named `then` holds in that
-    state or in a later one.
-    """
-    return _mark("leads_to", claim, then)
-
-
-def terminal(claim: str) -> Callable[[F], F]:
-    """Say in which states the system may end: a state without possible steps in which the method
-    does not hold is a deadlock.
-    """
-    return _mark("terminal", claim)
-
-
 class ClosedSystem(System):
     """The base of closed systems.
 
@@ -146,6 +90,9 @@ class ClosedSystem(System):
     """
 
     STEPS: ClassVar[tuple[Step, ...]] = ()
+    FAIRNESS: ClassVar[tuple[Fairness, ...]] = ()
+    """What is demanded of several steps together, beside what each of STEPS says of itself."""
+
     WIRING: ClassVar[dict[str, str]] = {}
     DERIVED: ClassVar[dict[str, str]] = {}
     CALLS_MAX: ClassVar[int] = CALLS_MAX
@@ -156,6 +103,8 @@ class ClosedSystem(System):
 
     UNREAD: ClassVar[dict[str, str]] = {}
     """`machine.field` -> why it stays, although nothing in the system reads it."""
+
+    IS_CLOSED: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
@@ -187,6 +136,7 @@ class ClosedSystem(System):
                     f"{step.machine}.{step.trigger} takes {', '.join(names)}, but a step "
                     f"gets no arguments; let a machine of the surroundings fire it"
                 )
+        cls._check_fairness(fault)
         known = {
             name
             for machine_name, machine in cls.MACHINES.items()
@@ -202,6 +152,23 @@ class ClosedSystem(System):
                 raise fault(f"UNTAKEN names {name!r}, which is no trigger or row of a machine")
         cls._check_peers(fault)
         cls._check_wires(fault)
+
+    @classmethod
+    def _check_fairness(cls, fault: Callable[[str], DeclarationError]) -> None:
+        known = {step.name: cls.MACHINES[step.machine] for step in cls.STEPS}
+        for one in cls.FAIRNESS:
+            meant = known if one.steps == (ANY,) else one.steps
+            if not meant:
+                raise fault("FAIRNESS names no step; name some, or ANY")
+            for name in meant:
+                if name not in known:
+                    raise fault(f"FAIRNESS names the step {name!r}, but there are {[*known]}")
+                sets = known[name].INDEX
+                if one.each and one.each not in sets:
+                    raise fault(
+                        f"FAIRNESS is demanded for each {one.each!r}, but {name!r} is a step of a "
+                        f"machine with INDEX {sets!r}; leave it out, or `each`"
+                    )
 
     @classmethod
     def _check_peers(cls, fault: Callable[[str], DeclarationError]) -> None:
@@ -343,6 +310,7 @@ class ClosedSystem(System):
             methods += [(machine, one) for one in messages if one not in machine.triggers()]
         for claim in cls.properties():
             methods += [(None, name) for name in (claim.name, claim.then) if name]
+        methods += [(None, name) for name in start_conditions(cls)]
         read = fields_read(cls.SUBSET, methods)
         return [
             f"{name}.{field}"
@@ -387,14 +355,10 @@ class BoundedDeque(deque[Any]):
 
     def append(self, item: Any) -> None:
         """Append a call; raises Full."""
-        _use_room(self)
+        if self.room == 0:
+            raise Full
+        self.room -= 1
         super().append(item)
-
-
-def _use_room(queue: BoundedDeque) -> None:
-    if queue.room == 0:
-        raise Full
-    queue.room -= 1
 
 
 class _Wired:

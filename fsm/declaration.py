@@ -101,9 +101,11 @@ class Declaration:
         states = self.machine.STATES
         if not states or len(set(states)) != len(states):
             raise self.fault(f"STATES must be distinct names and at least one, not {states!r}")
-        for state in (self.machine.INITIAL, *self.machine.TERMINAL):
+        for state in (self.machine.INITIAL, *self.machine.STARTS, *self.machine.TERMINAL):
             if state not in states:
                 raise self.fault(f"{state!r} is not among STATES {states!r}")
+        if self.machine.STARTS and self.machine.INITIAL not in self.machine.STARTS:
+            raise self.fault(f"INITIAL {self.machine.INITIAL!r} is not among STARTS; add it")
 
     def _triggers(self) -> None:
         machine = self.machine
@@ -177,7 +179,8 @@ class Declaration:
         for source, row in self.machine.expanded_rows():
             if row.dest is not None:
                 arrows[source].add(row.dest)
-        reached, frontier = {self.machine.INITIAL}, [self.machine.INITIAL]
+        frontier = [self.machine.INITIAL, *self.machine.STARTS]
+        reached = {*frontier}
         while frontier:
             for dest in sorted(arrows[frontier.pop()] - reached):
                 reached.add(dest)

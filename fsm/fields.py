@@ -10,12 +10,19 @@ system and the value is packed into as few bits as the bound needs. What a machi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, TypeVar, cast
 
+from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.rows import ANY
+
 T = TypeVar("T")
+Start = int | range | tuple[int, ...] | list[int] | str
+"""What a field begins with; of several values, or of all that it may have (`ANY`), a check chooses
+each.
+"""
 Opaque = Any
 
 
@@ -54,21 +61,32 @@ class IntField:
     """An integer from `low` to the constant `bound`."""
 
     bound: str | int
-    start: int = 0
+    start: Start = 0
     low: int = 0
 
     def fresh(self, constants: dict[str, int]) -> int:
-        return self.start
+        return self.low if self.start == ANY else next(iter(_several(self.start)))
+
+    def starts(self, constants: dict[str, int]) -> Sequence[int]:
+        """The values that it may begin with, in their order."""
+        if self.start == ANY:
+            last = self.bound if isinstance(self.bound, int) else constants[self.bound]
+            return range(self.low, last + 1)
+        return self.start if isinstance(self.start, range) else [*_several(self.start)]
 
 
 @dataclass(frozen=True)
 class BoolField:
     """A truth value, false unless `start` says otherwise."""
 
-    start: bool = False
+    start: bool | str = False
 
     def fresh(self, constants: dict[str, int]) -> bool:
-        return self.start
+        return self.starts(constants)[0]
+
+    def starts(self, constants: dict[str, int]) -> tuple[bool, ...]:
+        """The values that it may begin with."""
+        return (False, True) if self.start == ANY else (bool(self.start),)
 
 
 @dataclass(frozen=True)
@@ -90,23 +108,65 @@ class ArrayField:
 
     item: FieldSpec
     over: str
+    start: tuple[Any, ...] | None = None
+    """What each item begins with; None if they begin alike."""
 
     def fresh(self, constants: dict[str, int]) -> list[Any]:
-        return [self.item.fresh(constants) for _ in range(constants[self.over])]
+        return [item.fresh(constants) for item in self.items(constants)]
+
+    def items(self, constants: dict[str, int]) -> list[FieldSpec]:
+        """Each item, with what it begins with; DeclarationError if these are more or fewer."""
+        size = constants[self.over]
+        if self.start is None:
+            return [self.item] * size
+        if len(self.start) != size:
+            raise DeclarationError(
+                f"an array over {self.over!r} has {size} items, but `start` gives it "
+                f"{len(self.start)}, {self.start!r}; give one for each"
+            )
+        return [replace(cast(IntField, self.item), start=start) for start in self.start]
 
 
 FieldSpec = IntField | BoolField | FifoField | ArrayField
 
 
-def Int(bound: str | int, start: int = 0, *, low: int = 0) -> int:
+def _several(start: Any) -> Iterable[Any]:
+    """Each value once, of one value or of several."""
+    return dict.fromkeys(start) if isinstance(start, range | tuple | list) else (start,)
+
+
+def starts_differ(field: FieldSpec) -> bool:
+    """Whether a field may begin with one of several values."""
+    if isinstance(field, ArrayField):
+        several = any(len([*_several(start)]) > 1 or start == ANY for start in field.start or ())
+        return several or (field.start is None and starts_differ(field.item))
+    if isinstance(field, FifoField):
+        return False
+    return field.start == ANY or len([*_several(field.start)]) > 1
+
+
+def Int(bound: str | int, start: Start = 0, *, low: int = 0) -> int:
     """Declare an integer field with values from `low`, perhaps a negative number, to the constant
-    that `bound` names.
+    that `bound` names. It begins with `start`; in a closed system that may be a range, several
+    values, or ANY, of which a check chooses each.
+
+    Raises DeclarationError for a start that is none of these.
     """
-    return cast(int, IntField(bound, start, low))
+    if start != ANY and (isinstance(start, str) or not [*_several(start)]):
+        raise DeclarationError(
+            f"an Int cannot start as {start!r}; give it a number, a range or a list of numbers "
+            f"that is not empty, or ANY for each number that it may hold"
+        )
+    return cast(int, IntField(bound, tuple(start) if isinstance(start, list) else start, low))
 
 
-def Bool(start: bool = False) -> bool:
-    """Declare a boolean field."""
+def Bool(start: bool | str = False) -> bool:
+    """Declare a boolean field; with `start=ANY` a check begins with either value.
+
+    Raises DeclarationError for another start.
+    """
+    if start not in (False, True, ANY):
+        raise DeclarationError(f"a Bool cannot start as {start!r}; write True, False or ANY")
     return cast(bool, BoolField(start))
 
 
@@ -117,8 +177,14 @@ def Channel(item: str, capacity: str | int) -> Fifo[Any]:
     return cast("Fifo[Any]", FifoField(item, capacity))
 
 
-def Array(item: T, over: str) -> list[T]:
+def Array(item: T, over: str, start: Iterable[Any] | None = None) -> list[T]:
     """Declare a fixed array of as many items as the constant `over` says: for one item per machine
-    of an index set, the constant that INDEX_SETS names for it.
+    of an index set, the constant that INDEX_SETS names for it. `start` says what each of them
+    begins with, if they do not begin alike.
+
+    Raises DeclarationError for a start of channels.
     """
-    return cast("list[T]", ArrayField(cast(FieldSpec, item), over))
+    if start is not None and isinstance(item, FifoField):
+        raise DeclarationError("an array of channels has no `start`: they begin empty; push in it")
+    given = None if start is None else tuple(start)
+    return cast("list[T]", ArrayField(cast(FieldSpec, item), over, given))

@@ -35,6 +35,8 @@ class Machine:
     INDEX: ClassVar[tuple[str, ...]] = ()
     STATES: ClassVar[tuple[str, ...]] = ()
     INITIAL: ClassVar[str] = ""
+    STARTS: ClassVar[tuple[str, ...]] = ()
+    """The states in which an instance of a closed system may begin; INITIAL alone if empty."""
     TERMINAL: ClassVar[tuple[str, ...]] = ()
     ROWS: ClassVar[tuple[Row, ...]] = ()
     TRIGGERS: ClassVar[tuple[str, ...]] = ()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.fields import ArrayField, FieldSpec
+from epochgate.fsm.fields import ArrayField, FieldSpec, starts_differ
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect
 from epochgate.fsm.run_to_completion import Running
@@ -56,6 +56,8 @@ class System(Running):
     MACHINES: ClassVar[dict[str, type[Machine]]] = {}
     IS_SEPARATED: ClassVar[bool] = True
     """Whether no machine changes another but by a trigger or an effect: see `subset.separation`."""
+    IS_CLOSED: ClassVar[bool] = False
+    """Whether a check chooses what its machines begin with, where there are several values."""
     SUBSET: ClassVar[Subset]
     """The methods of the machines as typed trees."""
 
@@ -82,6 +84,7 @@ class System(Running):
         for name, machine in cls.MACHINES.items():
             if unknown := [i for i in machine.INDEX if i not in cls.INDEX_SETS]:
                 raise fault(name, f"index sets {unknown} are not in INDEX_SETS")
+            cls._check_starts(name, machine)
             arrays = [(n, f) for n, f in machine.FIELDS.items() if isinstance(f, ArrayField)]
             if unknown := [f"{n} over {f.over!r}" for n, f in arrays if not cls._sizes(f)]:
                 sizes = "".join(
@@ -95,6 +98,18 @@ class System(Running):
                 )
         if len(set(cls.MACHINES.values())) != len(cls.MACHINES):
             raise fault("MACHINES", "one class stands under two names; use an index set instead")
+
+    @classmethod
+    def _check_starts(cls, name: str, machine: type[Machine]) -> None:
+        differing = [n for n, field in machine.FIELDS.items() if starts_differ(field)]
+        if len(machine.STARTS) > 1:
+            differing.insert(0, "state")
+        if differing and not cls.IS_CLOSED:
+            raise DeclarationError(
+                f"{cls.__module__}.{cls.__name__}.{name}: {', '.join(differing)} may begin with "
+                f"one of several values, which only a closed system chooses; give one value here, "
+                f"or make the class a ClosedSystem"
+            )
 
     @classmethod
     def _sizes(cls, field: FieldSpec) -> bool:

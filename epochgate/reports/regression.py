@@ -143,7 +143,16 @@ def _test(
             f"        cycle={found.cycle},  # after these, it {repeats} for ever",
             f'        promise="{found.property}",',
         ]
+    if found.begins:
+        lines += ["        begins={", *_begins(found), "        },"]
     return "\n".join([*lines, "    )", ""])
+
+
+def _begins(found: Counterexample) -> Iterator[str]:
+    """What fields begin with, where the check chose it: one line each."""
+    for place, value in found.begins.items():
+        shown = f'"{value}"' if isinstance(value, str) else repr(value)
+        yield f'            "{place}": {shown},'
 
 
 def _claim(result: Result, found: Counterexample) -> str:

@@ -11,20 +11,25 @@ from epochgate.errors import UsageError
 from epochgate.fsm.checker.budget import Budget, Progress
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.lowering import Lowering
+from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
+from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
 from epochgate.fsm.checker.symmetry import symmetric_set, verify
+from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
 
-LIVENESS = ("eventually", "leads_to")
 OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
+
+EDGE_BYTES, VERTEX_BYTES = 24, 128
+"""What the graph of a search and its judgement take for each transition and each state."""
 
 
 class CannotCheck(UsageError):
@@ -109,7 +114,7 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
             "bounded by depth; leave these out, or search breadth-first"
         )
-    claims = [p.claim for p in properties if p.kind in LIVENESS]
+    claims = [p.claim for p in properties if p.kind in WITHOUT_END]
     if claims and options.symmetry:
         raise CannotCheck(
             f"symmetry cannot be used for a system with {claims[0]!r}: which instance goes on "
@@ -137,6 +142,7 @@ class _Check:
         self.layout = lowering.layout
         if self.symmetric is not None:
             verify(self.program, self.symmetric)
+        self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
         self.search: Search = choice.search(
             options.engine,
@@ -153,12 +159,17 @@ class _Check:
         self.compile_seconds = time.perf_counter() - begun_s
         self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
+        self.rests: dict[str, str] = {}
 
     @property
     def demanded(self) -> int:
         """A bit for each method that must hold in every state."""
         bits = {name: 1 << bit for bit, name in enumerate(self.program.properties)}
         return sum(bits[p.name] for p in self.properties if p.kind == "always")
+
+    @property
+    def has_promises(self) -> bool:
+        return any(p.kind in WITHOUT_END for p in self.properties)
 
     def run(self) -> Result:
         begun_s = time.perf_counter()
@@ -177,7 +188,7 @@ class _Check:
                 saved.close()
         search_seconds = time.perf_counter() - begun_s
         outcome = Outcome(
-            self.system, self.program, self.layout, self.search, self.properties, found
+            self.system, self.program, self.layout, self.search, self.properties, found, self.rests
         )
         return Result(
             system=type(self.system).__name__,
@@ -198,6 +209,7 @@ class _Check:
             stopped=found.reason if isinstance(found, StoppedEarly) else "",
             symmetry=self.symmetric or "",
             order=options.order,
+            fairness=summary(self.system) if self.has_promises else [],
             notes=[
                 *([saved.failure] if saved is not None and saved.failure else []),
                 *(
@@ -249,7 +261,7 @@ class _Check:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
                 self.search.recount(about["transitions"], about["terminal"], about["held"])
-        return (last, False) if last else (self.search.begin(self.program.initial), True)
+        return (last, False) if last else (self.search.begin(self.initial), True)
 
     def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
         states = self.search.descend(budget.pause)
@@ -259,9 +271,20 @@ class _Check:
         return found or self._check_liveness()
 
     def _check_liveness(self) -> Lasso | None:
-        promises = [p for p in self.properties if p.kind in LIVENESS]
+        promises = [p for p in self.properties if p.kind in WITHOUT_END]
         if not promises:
             return None
-        from epochgate.fsm.checker.liveness import broken_promise
+        search = self.search
+        needed = search.transitions * EDGE_BYTES + search.states * VERTEX_BYTES
+        if needed > self.max_memory - search.memory_bytes:
+            raise Stopped(
+                f"{promises[0].claim!r} is about runs without end, whose graph of "
+                f"{search.transitions:,} transitions needs about {needed >> 20} MiB beside the "
+                f"{search.memory_bytes >> 20} MiB of the states, of {self.max_memory >> 20} MiB: "
+                f"set a larger --max-memory, or smaller constants"
+            )
+        from epochgate.fsm.checker.liveness import judged
 
-        return broken_promise(self.search, self.program, promises)
+        judgement = judged(self.search, self.system, self.program, promises)
+        self.rests = judgement.rests
+        return judgement.lasso

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,15 @@ class Graph:
     def states(self) -> int:
         return len(self.marks)
 
+    @cached_property
     def sources(self) -> Any:
         """The state that each transition leaves."""
-        return np.repeat(np.arange(self.states), np.diff(self.begins))
+        return np.repeat(np.arange(self.states, dtype=np.uint32), np.diff(self.begins))
+
+    @cached_property
+    def stutters(self) -> Any:
+        """Whether each transition leaves everything as it is."""
+        return self.sources == self.targets
 
     def components(self, inside: Any) -> Any:
         """For each state that is inside its strongly connected component, from 1; 0 elsewhere."""

@@ -24,6 +24,7 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.compiler.scope import SYSTEM
 from epochgate.fsm.checker.engines.choice import EngineUnavailable
+from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.outcome import OVER_A_BOUND, Outcome
@@ -177,30 +178,32 @@ class _Inductive:
     # The first states
 
     def _begins_wrong(self, shown: Shown) -> bool:
-        """Look at the first `depth` states of every run: at the initial one, and what follows."""
-        level: dict[Words, tuple[int, ...]] = {self.program.initial: ()}
-        known = set(level)
+        """Look at the first `depth` states of every run: the initial ones, and what follows."""
+        begun = initial_states(self.program, type(self.system).__name__)
+        level: dict[Words, tuple[int, ...]] = {state: () for state in begun}
+        first = {state: state for state in begun}
         for remaining in range(self.depth - 1, -1, -1):
             for state, steps in level.items():
                 if (broken := self._broken(state)) is not None:
                     message = f"not always: {broken.text}"
                     shown.broken = broken
-                    shown.counterexample = self._told(self.program.initial, steps, broken, message)
+                    shown.counterexample = self._told(first[state], steps, broken, message)
                     return True
-            level = self._following(level, known) if remaining else {}
+            level = self._following(level, first) if remaining else {}
         return False
 
     def _following(
-        self, level: dict[Words, tuple[int, ...]], known: set[Words]
+        self, level: dict[Words, tuple[int, ...]], first: dict[Words, Words]
     ) -> dict[Words, tuple[int, ...]]:
+        """The states after those of a level that are not known; `first` is where each began."""
         found = {}
         for state, steps in level.items():
             for step in self._enabled(state):
                 after = self._taken(state, step)
-                if after is not None and after not in known:
-                    known.add(after)
+                if after is not None and after not in first:
+                    first[after] = first[state]
                     found[after] = (*steps, step)
-            if len(known) > FIRST_STATES_MAX:
+            if len(first) > FIRST_STATES_MAX:
                 raise Unsolved(
                     f"the first {self.depth} states of the runs are more than "
                     f"{FIRST_STATES_MAX:,}; take a smaller depth, and lemmas instead"
@@ -281,15 +284,13 @@ class _Inductive:
     ) -> Counterexample:
         named = broken or self.claims[0]
         code = getattr(type(self.system), named.name).__code__
-        retelling, usual = Retelling(self._target(), self.program), None
-        if first != self.program.initial:
-            retelling.target.packing.load(self.program.initial)
-            usual = self.system.values()
+        retelling, is_reached = Retelling(self._target(), self.program), UNREACHED not in message
+        retelling.target.packing.load(self.program.initial)
         return retelling.tell(
             first,
             steps,
-            usual=usual,
-            kind="always" if usual is None and UNREACHED not in message else "inductive",
+            usual=None if is_reached else self.system.values(),
+            kind="always" if is_reached else "inductive",
             message=message,
             file=code.co_filename,
             line=code.co_firstlineno,

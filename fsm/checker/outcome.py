@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.python_target import StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
-from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search
+from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search, Words
 from epochgate.fsm.checker.result import (
     Counterexample,
     PropertyResult,
@@ -18,6 +20,7 @@ from epochgate.fsm.checker.result import (
     Verdict,
 )
 from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
 
 OVER_A_BOUND = ("range", "overflow")
@@ -36,8 +39,14 @@ class Lasso:
     """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
 
     property: Property
+    initial: int
+    """The state in which it begins."""
     steps: tuple[int, ...]
     cycle: int
+    fairness: tuple[str, ...] = ()
+    """How it is fair, line by line."""
+    lost: int | None = None
+    """After how many steps, in the loop, what should hold for good does not."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,13 @@ class Walk:
     steps: tuple[int, ...]
     fault: int
     held: int = 0
+    initial: Words = ()
+    """The state in which it begins."""
+
+
+def told_after(steps: int) -> str:
+    """Say when: after how many steps."""
+    return f"after step {steps}" if steps else "at the beginning"
 
 
 Found = Finding | StoppedEarly | Lasso | Walk | None
@@ -72,9 +88,12 @@ class Outcome:
         search: Seen,
         properties: tuple[Property, ...],
         found: Found,
+        rests: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._system, self._program, self._layout = system, program, layout
         self._search, self._declared, self._found = search, properties, found
+        self._rests = rests
+        """For claims about runs without end, on which fairness they rest."""
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -148,13 +167,13 @@ class Outcome:
             premise = declared.then if declared.kind == "always" else declared.name
             if not self._held(premise):
                 return Verdict.VACUOUS, f"{premise} holds in no reachable state"
-        return Verdict.PASS, ""
+        return Verdict.PASS, self._rests.get(declared.name, "")
 
     def _is_decided(self, declared: Property) -> bool:
         """Whether the search went far enough; promises are examined in their order, at the end."""
         if isinstance(self._found, Lasso):
             position = self._declared.index
-            is_promise = declared.kind in ("eventually", "leads_to")
+            is_promise = declared.kind in WITHOUT_END
             return not is_promise or position(declared) < position(self._found.property)
         return self._found is None
 
@@ -168,7 +187,7 @@ class Outcome:
             return self._lasso(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._program.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.steps, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
@@ -214,9 +233,18 @@ class Outcome:
 
     def _lasso(self, retelling: Retelling, found: Lasso) -> Counterexample:
         declared = found.property
-        end = "ever" if declared.kind == "eventually" else f"leads to {declared.then}"
-        about = self._about(declared, f"not {end}: {declared.claim}")
-        return retelling.tell(self._program.initial, found.steps, cycle=found.cycle, **about)
+        end = {
+            "eventually": "ever",
+            "leads_to": f"leads to {declared.then}",
+            "infinitely_often": "again and again",
+            "eventually_always": "for good",
+        }[declared.kind]
+        lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
+        about = self._about(declared, f"not {end}: {declared.claim}{lost}")
+        assert isinstance(self._search, Search)
+        start = self._search.words(found.initial)
+        told = retelling.tell(start, found.steps, cycle=found.cycle, **about)
+        return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.name).__code__

@@ -4,6 +4,7 @@ counterexample.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Set
 from typing import Any
 
@@ -28,10 +29,13 @@ def report(name: str, result: Result) -> str:
         lines.append(f"  stopped early: {result.stopped}")
     lines += [f"  note: {note}" for note in result.notes]
     lines += [
-        f"  {found.verdict.value:8}{found.kind:11}{found.claim}"
+        f"  {found.verdict.value:8}{found.kind:10} {found.claim}"
         + (f" ({found.detail})" if found.detail and found.verdict.value != "FAIL" else "")
         for found in result.properties
     ]
+    for demanded in result.fairness:
+        text = f"fairness, {demanded}"
+        lines += textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="    ")
     lines += _coverage(result)
     if result.counterexample is not None:
         lines += ["", *counterexample(result.counterexample)]
@@ -122,6 +126,9 @@ def counterexample(found: Counterexample) -> list[str]:
         lines.append("  from this state, in which every claim holds; the rest is as at the start:")
         differing = changes(found.usual, found.initial)
         lines += [f"         {place}: {_shown(value)}" for place, (_, value) in differing.items()]
+    elif found.begins:
+        begins = ", ".join(f"{place} {_shown(value)}" for place, value in found.begins.items())
+        lines.append(f"  {len(found.steps)} steps from the initial state with {begins}:")
     else:
         lines.append(f"  {len(found.steps)} steps from the initial state:")
     for step in found.steps:
@@ -130,6 +137,8 @@ def counterexample(found: Counterexample) -> list[str]:
         lines += _step(step)
     if found.cycle is not None and found.cycle == len(found.steps):
         lines.append("  here it stays for ever")
+    if found.fairness:
+        lines += ["  fairness of this run:", *(f"    {line}" for line in found.fairness)]
     return lines
 
 

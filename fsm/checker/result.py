@@ -101,9 +101,9 @@ class Counterexample:
     """A shortest way, for a breadth-first search, to something that must not be.
 
     `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed or
-    endless), or always, deadlock, eventually, leads_to or inductive: then `initial` is a state that
-    need not be reachable. From `cycle` on, counted in steps, the
-    steps repeat for ever; with `cycle` equal to their number the last state does.
+    endless), that of a claim, deadlock, or inductive: then `initial` need not be reachable. From
+    `cycle` on, counted in steps, the steps repeat for ever; with `cycle` equal to their number the
+    last state does.
     """
 
     kind: str
@@ -116,11 +116,15 @@ class Counterexample:
     cycle: int | None = None
     usual: State = field(default_factory=dict)
     """The initial state, where the steps begin in another one."""
+    fairness: tuple[str, ...] = ()
+    """Of a run without end, line by line, how it satisfies the fairness that is demanded."""
+    begins: dict[str, Any] = field(default_factory=dict)
+    """`instance.field` -> what it begins with, where a check chooses that."""
 
 
 @dataclass
 class Result:
-    """The outcome of one check; `states` are distinct ones, and the initial state is not counted
+    """The outcome of one check; `states` are distinct ones, and the initial states are not counted
     among the `transitions`.
     """
 
@@ -147,6 +151,8 @@ class Result:
     order: str = "breadth"
     effort: str = ""
     """How much was looked at, where it was no search through states."""
+    fairness: list[str] = field(default_factory=list)
+    """What is demanded of runs without end, by kind, where there are claims about them."""
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -35,6 +35,7 @@ def identity(program: Program) -> str:
         [(step.label, step.enabled, step.function) for step in program.steps],
         program.properties,
         program.initial,
+        [program.starts, program.start_conditions],
         program.blocks,
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()

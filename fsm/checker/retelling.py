@@ -88,8 +88,22 @@ class Retelling:
             step = self._told(position, number, before)
             told.append(step)
             before = step.after
+        chosen = [cell.split(".", 1) for cell in self.program.starts]
+        begins = {
+            f"{name}.{field}": start[name][field]
+            for name, field in dict.fromkeys((n, f.partition("[")[0]) for n, f in chosen)
+        }
         return Counterexample(
-            kind, message, file, line, start, tuple(told), property, cycle, usual or {}
+            kind,
+            message,
+            file,
+            line,
+            start,
+            tuple(told),
+            property,
+            cycle,
+            begins=begins,
+            usual=usual or {},
         )
 
     def _told(self, position: int, number: int, before: State) -> TraceStep:

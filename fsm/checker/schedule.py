@@ -9,11 +9,12 @@ guards are really evaluated; the runtime has a stage that plays on a production 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
+from epochgate.fsm.checker.demands import demands
 from epochgate.fsm.checker.engines.interpreted import FAULTS
 from epochgate.fsm.closed import ClosedSystem, Property, Step
 from epochgate.fsm.errors import TransitionRefused
@@ -56,12 +57,13 @@ class Stage(Protocol):
 
 
 class MachineStage:
-    """Plays on the machines of `system`, which begins in its initial state.
+    """Plays on the machines of `system`, which begins in its initial state; `begins` maps
+    `instance.field` to what it begins with, where a check chooses that.
 
-    Raises DeclarationError for a field without a bound.
+    Raises DeclarationError for a field without a bound, and StepUnknown for an unknown field.
     """
 
-    def __init__(self, system: ClosedSystem) -> None:
+    def __init__(self, system: ClosedSystem, begins: Mapping[str, Any] | None = None) -> None:
         self._system = system
         self._steps: dict[str, tuple[Step, Machine]] = {}
         for step, machine in system.step_instances():
@@ -69,6 +71,23 @@ class MachineStage:
             self._steps[f"{step.machine}{position}.{step.trigger}"] = step, machine
         self._packing = Packing(system, Layout(system))
         self._demands = [p for p in system.properties() if p.kind == "always"]
+        self._begin(begins or {})
+
+    def _begin(self, begins: Mapping[str, Any]) -> None:
+        fields = {
+            f"{name}{''.join(f'[{i}]' for i in machine.index)}.{field}": (machine, field)
+            for name in self._system.MACHINES
+            for machine in self._system.instances(name)
+            for field in ("state", *machine.FIELDS)
+        }
+        for place, value in begins.items():
+            if place not in fields:
+                raise StepUnknown(
+                    f"{type(self._system).__name__} has no field {place!r} to begin with "
+                    f"{value!r}; the schedule belongs to another system or to other constants"
+                )
+            setattr(*fields[place], [*value] if isinstance(value, list) else value)
+        self._packing.words()  # finds what is outside its bound
 
     @property
     def system(self) -> ClosedSystem:
@@ -144,10 +163,14 @@ class _Loop:
 
     def __init__(self, stage: Stage, promise: Property) -> None:
         self._stage, self._promise = stage, promise
-        self._is_open, self._is_kept = promise.kind == "eventually", False
+        self._is_open, self._is_kept = promise.kind != "leads_to", False
+        self._is_lost = False
+        """Of what is to hold for good: it did not, in the loop."""
         self._begun: dict[str, Any] | None = None
-        self._waiting = {step for step, is_fair in stage.steps.items() if is_fair}
-        """Fair steps that were possible in every state of the loop, and never taken."""
+        self._demands = demands(stage.system)
+        self._taken: set[str] = set()
+        self._possible: list[set[str]] = []
+        """The steps that would change something, in each state of the loop."""
         self.look()
 
     def begin(self) -> None:
@@ -161,17 +184,32 @@ class _Loop:
         system, promise = self._stage.system, self._promise
         if promise.kind == "leads_to":
             self._is_open = self._is_open or bool(getattr(system, promise.name)())
-        if getattr(system, promise.then or promise.name)():
-            self._is_open, self._is_kept = False, True
+        holds = getattr(system, promise.then or promise.name)()
+        if promise.kind == "eventually_always":
+            self._is_lost = self._begun is not None and (self._is_lost or not holds)
+        elif holds:
+            self._is_open = promise.kind == "infinitely_often"
+            self._is_kept = True
         if self._begun is not None:
-            possible = self._waiting.intersection(self._stage.possible()) - {taken}
-            self._waiting = {s for s in possible if not self._stage.changes_nothing(s)}
+            changing = {s for s in self._stage.possible() if not self._stage.changes_nothing(s)}
+            self._possible.append(changing)
+            if len(self._possible) > 1 and taken in self._possible[-2]:
+                self._taken.add(taken)
+
+    @property
+    def _is_fair(self) -> bool:
+        for demand in self._demands:
+            now = [not states.isdisjoint(demand.steps) for states in self._possible]
+            if self._taken.isdisjoint(demand.steps) and (any if demand.is_strong else all)(now):
+                return False
+        return True
 
     def expect_kept(self, repeated: Sequence[str]) -> None:
         """Raise ClaimBroken if what was played since `begin` can go on for ever, and fairly."""
         __tracebackhide__ = True
         is_same = self._stage.system.values() == self._begun
-        if self._is_open and not self._is_kept and is_same and not self._waiting:
+        is_broken = self._is_lost or (self._is_open and not self._is_kept)
+        if is_broken and is_same and self._is_fair:
             then = f" leads to {self._promise.then}" if self._promise.then else ""
             how = f"{', '.join(repeated)} can repeat for ever" if repeated else "it can stay so"
             raise ClaimBroken(f"not in every run{then}: {self._promise.claim}; {how}")
@@ -230,11 +268,18 @@ def _expect_no_deadlock(stage: Stage) -> None:
 
 
 def play(
-    system: ClosedSystem, *schedule: str, cycle: int | None = None, promise: str = ""
+    system: ClosedSystem,
+    *schedule: str,
+    cycle: int | None = None,
+    promise: str = "",
+    begins: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Play a schedule on the machines of a closed system in its initial state, as `play_on` does.
+    `begins` is as for `MachineStage`.
 
     Raises ClaimBroken, StepUnknown, and DeclarationError for a field without a bound.
     """
     __tracebackhide__ = True
-    return play_on(MachineStage(system), schedule, cycle=cycle, promise=promise)
+    stage = MachineStage(system, begins)
+    stage.expect_claims()
+    return play_on(stage, schedule, cycle=cycle, promise=promise)

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines import choice
+from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.checker.engines.python_search import Target
-from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY
+from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Words
 from epochgate.fsm.checker.outcome import Outcome, StoppedEarly, Walk
 from epochgate.fsm.checker.random_numbers import below, following, scrambled
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.closed import ClosedSystem
+
+STUCK_WALKS_MAX = 1000
+"""How many walks in a row may find no step possible in their initial states."""
 
 
 @dataclass
@@ -44,8 +47,10 @@ class Walker(ABC):
     """Takes walks with one target."""
 
     @abstractmethod
-    def walk(self, tally: Tally, x: int, length_max: int) -> tuple[int, Walk | None]:
-        """One walk from the initial state; the generator's state after it, and a violation."""
+    def walk(
+        self, tally: Tally, x: int, length_max: int, initial: Words
+    ) -> tuple[int, Walk | None]:
+        """One walk from this state; the generator's state after it, and a violation."""
 
 
 class PlainWalker(Walker):
@@ -55,8 +60,10 @@ class PlainWalker(Walker):
         self._target, self._program = target, program
         self._demanded, self._final = demanded, final
 
-    def walk(self, tally: Tally, x: int, length_max: int) -> tuple[int, Walk | None]:
-        state, taken = self._program.initial, list[int]()
+    def walk(
+        self, tally: Tally, x: int, length_max: int, initial: Words
+    ) -> tuple[int, Walk | None]:
+        state, taken = initial, list[int]()
         step: int | None = None
         try:
             while len(taken) < length_max:
@@ -109,12 +116,14 @@ class CompiledWalker(Walker):
         self._random = np.zeros(1, np.uint64)
         self._held = np.zeros(2, np.int64)
 
-    def walk(self, tally: Tally, x: int, length_max: int) -> tuple[int, Walk | None]:
+    def walk(
+        self, tally: Tally, x: int, length_max: int, initial: Words
+    ) -> tuple[int, Walk | None]:
         from epochgate.fsm.checker.engines import kernels as k
         from epochgate.fsm.checker.engines.functions import address
 
         worker = self._worker
-        self._state[:] = self._program.initial
+        self._state[:] = initial
         self._random[0] = x
         arrays = (self._state, worker.status, worker.out, worker.act, self._taken, self._random)
         places = [address(array) for array in arrays]
@@ -137,6 +146,23 @@ class CompiledWalker(Walker):
             return x, Walk((*steps, step) if is_step else steps, worker[k.FAULT])
         tally.terminal_states += done < length_max
         return x, None
+
+
+def _walks(
+    walker: Walker, tally: Tally, limits: tuple[int, int], seed: int, initial: list[Words]
+) -> Iterator[tuple[Walk | None, Words]]:
+    """Walks, with the state that each began in, until the limit of steps in all; the second limit
+    is that of one walk.
+    """
+    steps, walk_max = limits
+    x = scrambled(seed)
+    while tally.transitions < steps:
+        if len(initial) > 1:
+            x = following(x)
+        begun = initial[below(x, len(initial))]
+        x, found = walker.walk(tally, x, min(walk_max, steps - tally.transitions), begun)
+        tally.walks += 1
+        yield found, begun
 
 
 def simulate(
@@ -169,22 +195,21 @@ def simulate(
         if name == "interpreted":
             target = InterpretedTarget(made, program, lowering.layout)
         walker = PlainWalker(target, program, demanded, final)
+    initial = initial_states(program, type(made).__name__)
     ready_s = time.perf_counter()
-    tally, x = Tally(), scrambled(seed)
-    found: Any = None
-    reason = f"{steps:,} random steps were taken, seed {seed}"
-    while found is None and tally.transitions < steps:
-        x, found = walker.walk(tally, x, min(walk_max, steps - tally.transitions))
-        tally.walks += 1
-        if max_seconds is not None and time.perf_counter() - ready_s > max_seconds:
-            reason = f"the budget of {max_seconds:g} seconds is used up, seed {seed}"
-            break
-        if not tally.transitions:
-            reason = "no step is possible in the initial state"
-            break
-    outcome = Outcome(
-        made, program, lowering.layout, tally, declared, found or StoppedEarly(reason)
-    )
+    tally = Tally()
+    found: Walk | StoppedEarly = StoppedEarly(f"{steps:,} random steps were taken, seed {seed}")
+    for walk, begun in _walks(walker, tally, (steps, walk_max), seed, initial):
+        if walk is not None:
+            found = replace(walk, initial=begun)
+        elif max_seconds is not None and time.perf_counter() - ready_s > max_seconds:
+            found = StoppedEarly(f"the budget of {max_seconds:g} seconds is used up, seed {seed}")
+        elif not tally.transitions and tally.walks == min(len(initial), STUCK_WALKS_MAX):
+            found = StoppedEarly("no step is possible where the walks began")
+        else:
+            continue
+        break
+    outcome = Outcome(made, program, lowering.layout, tally, declared, found)
     return Result(
         system=type(made).__name__,
         constants={n: v for n, v in made.constants.items() if n not in made.DERIVED},
@@ -201,7 +226,7 @@ def simulate(
         properties=outcome.properties,
         coverage=outcome.coverage,
         counterexample=outcome.counterexample,
-        stopped="" if found else reason,
+        stopped=found.reason if isinstance(found, StoppedEarly) else "",
         order="random",
         notes=[f"{tally.walks:,} random walks; states are counted at each visit"],
     )

@@ -19,8 +19,10 @@ from typing import Any
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
+from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.random_numbers import below, following, scrambled
+from epochgate.fsm.choosing import start_conditions
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.fields import ArrayField
 from epochgate.fsm.machine import Machine
@@ -74,6 +76,7 @@ class _Uses:
             started = {n for r in owner.ROWS for n in (*r.conditions, *r.unless, *r.actions)}
         else:
             started = {n for p in self._system.properties() for n in (p.name, p.then) if n}
+            started |= {*start_conditions(type(self._system))}
         seen: set[str] = set()
         frontier = sorted(started)
         while frontier:
@@ -269,8 +272,9 @@ def verify(program: Program, name: str) -> None:
     """Permute states along random walks; NotSymmetric where something else can happen then."""
     comparison = _Comparison(program)
     x = scrambled(0)
-    for _ in range(WALKS if program.blocks[0] > 1 else 0):
-        state = program.initial
+    initial = initial_states(program, name)
+    for walk in range(WALKS if program.blocks[0] > 1 else 0):
+        state = initial[walk * len(initial) // WALKS]
         for _ in range(WALK_STEPS_MAX):
             try:
                 if not comparison.agrees(state):

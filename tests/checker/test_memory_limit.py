@@ -9,6 +9,7 @@ import pytest
 
 from epochgate.fsm.checker import Verdict, budget, check
 from epochgate.fsm.checker.memory_limit import UNKNOWN_BYTES, USABLE_SHARE, free_bytes, usable_bytes
+from epochgate.models.closed.batch import BatchJob
 from epochgate.models.studies.reference import Reference
 
 MACHINE = {"proc/meminfo": "MemTotal: 9000 kB\nMemAvailable: 8000 kB\n"}
@@ -104,6 +105,13 @@ def test_a_limit_of_address_space_counts(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(resource, "getrlimit", lambda _: (pages * resource.getpagesize(), -1))
     root = machine(tmp_path, {"proc/self/statm": f"{pages - 3} 50 20 1 0 90 0\n"})
     assert free_bytes(root) == 3 * resource.getpagesize()
+
+
+def test_a_graph_without_room_is_told_instead_of_built() -> None:
+    result = check(BatchJob(), max_memory=2 << 20)
+    assert result.verdict is Verdict.BOUNDED
+    assert "is about runs without end, whose graph of" in result.stopped
+    assert "set a larger --max-memory" in result.stopped
 
 
 def test_a_search_stops_before_the_memory_of_its_container_ends(

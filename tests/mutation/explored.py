@@ -157,7 +157,7 @@ def _given(system: ClosedSystem) -> dict[str, int]:
 
 def _frame(program: Program) -> tuple[Any, ...]:
     """What is the same for all mutants of a system's methods and rows."""
-    steps = [(step.label, step.is_fair, step.enabled, step.function) for step in program.steps]
+    steps = [(step.label, step.enabled, step.function) for step in program.steps]
     return program.cells, program.words, program.initial, steps, program.properties
 
 

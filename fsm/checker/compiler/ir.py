@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator as arithmetic
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,6 @@ class StepCode:
     machine: str
     index: tuple[int, ...]
     trigger: str
-    is_fair: bool
     enabled: str
     """The function whose result says whether the step is possible."""
     function: str
@@ -234,6 +233,11 @@ class Program:
     covers: int
     """How many numbers can be covered: one for each row and each state of its machine."""
     initial: tuple[int, ...]
+    """The first of the initial states."""
+    starts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """The bits that cells may begin with, where these are several."""
+    start_conditions: tuple[str, ...] = ()
+    """The functions that hold in each initial state."""
     blocks: tuple[int, int, int] = (0, 0, 0)
     """With symmetry: how many interchangeable blocks there are, the first word of the first, and
     the words of each.

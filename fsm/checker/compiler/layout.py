@@ -17,6 +17,8 @@ from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField, In
 from epochgate.fsm.system import System
 
 WORD_BITS = 63
+INITIAL_MAX = 1 << 22
+"""In how many states a system may begin."""
 SHARED = -1
 """The block of what belongs to no interchangeable instance."""
 
@@ -45,6 +47,8 @@ class Layout:
         self._over = system.INDEX_SETS[symmetric] if symmetric else None
         self.cells: dict[str, Cell] = {}
         self.initial: dict[str, int] = {}
+        self.starts: dict[str, tuple[int, ...]] = {}
+        """The bits that a cell may begin with, where these are several."""
         self.places: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
         self._blocks: dict[str, int] = {}
         for name in system.MACHINES:
@@ -60,41 +64,62 @@ class Layout:
             block = instance.index[machine.INDEX.index(self._symmetric)]
         places: dict[str, Any] = {}
         if len(machine.STATES) > 1:
-            start = machine.STATES.index(machine.INITIAL)
-            places["state"] = self._cell(f"{prefix}.state", len(machine.STATES) - 1, start, block)
+            starts = dict.fromkeys((machine.INITIAL, *machine.STARTS))
+            numbers = tuple(map(machine.STATES.index, starts))
+            places["state"] = self._cell(f"{prefix}.state", len(machine.STATES) - 1, numbers, block)
         for field, spec in machine.FIELDS.items():
             places[field] = self._place(f"{prefix}.{field}", spec, block)
         self.places[name, instance.index] = places
 
     def _place(self, name: str, spec: FieldSpec, block: int) -> Any:
         if isinstance(spec, ArrayField):
-            size = self._constant(name, spec.over)
+            self._constant(name, spec.over)
             if spec.over != self._over:
-                return [self._place(f"{name}[{i}]", spec.item, block) for i in range(size)]
+                items = self._items(name, spec)
+                return [self._place(f"{name}[{i}]", item, block) for i, item in enumerate(items)]
             if block != SHARED:
                 raise DeclarationError(
                     f"{name} is over {spec.over} and belongs to one {self._symmetric} itself; "
                     f"with such pairs of instances symmetry cannot be used"
                 )
-            return [self._place(f"{name}[{i}]", spec.item, i) for i in range(size)]
+            if spec.start is not None and len({*spec.start}) > 1:
+                raise DeclarationError(
+                    f"{name} is over {spec.over}, and its items begin differently, so that the "
+                    f"instances of {self._symmetric} can be told apart; check without symmetry"
+                )
+            items = self._items(name, spec)
+            return [self._place(f"{name}[{i}]", item, i) for i, item in enumerate(items)]
         if isinstance(spec, FifoField):
             return self._fifo(name, spec, block)
         if isinstance(spec, BoolField):
-            return self._cell(name, 1, int(spec.start), block)
+            return self._cell(name, 1, tuple(map(int, spec.starts({}))), block)
         return self._int(name, spec, block)
+
+    def _items(self, name: str, spec: ArrayField) -> list[FieldSpec]:
+        try:
+            return spec.items(self._system.constants)
+        except DeclarationError as error:
+            raise DeclarationError(f"{name}: {error}") from None
 
     def _int(self, name: str, spec: IntField, block: int) -> str:
         maximum = self._constant(name, spec.bound, lowest=spec.low)
-        if not spec.low <= spec.start <= maximum:
+        starts = spec.starts(self._system.constants)
+        if len(starts) > INITIAL_MAX:
             raise DeclarationError(
-                f"{name} starts as {spec.start}, outside of {spec.low} to {maximum}"
+                f"{name} may start as any of {len(starts):,} values; of {INITIAL_MAX:,} at most"
             )
+        for start in (min(starts), max(starts)):
+            if not spec.low <= start <= maximum:
+                raise DeclarationError(
+                    f"{name} starts as {start}, outside of {spec.low} to {maximum}"
+                )
         if (maximum - spec.low).bit_length() > WORD_BITS - 1:
             raise DeclarationError(
                 f"{name} may be from {spec.low} to {maximum}, which are more than "
                 f"2**{WORD_BITS - 1} values"
             )
-        return self._cell(name, maximum - spec.low, spec.start - spec.low, block, spec.low)
+        bits = tuple(start - spec.low for start in starts)
+        return self._cell(name, maximum - spec.low, bits, block, spec.low)
 
     def _fifo(self, name: str, spec: FifoField, block: int) -> FifoCells:
         maximum = self._constant(name, spec.item)
@@ -105,8 +130,8 @@ class Layout:
                 f"{name}: {capacity} items of {bits} bits do not fit into {WORD_BITS} bits; "
                 f"give the channel a smaller capacity or its items a smaller bound"
             )
-        length = self._cell(f"{name}.length", capacity, 0, block)
-        items = self._cell(f"{name}.items", (1 << bits * capacity) - 1, 0, block)
+        length = self._cell(f"{name}.length", capacity, (0,), block)
+        items = self._cell(f"{name}.items", (1 << bits * capacity) - 1, (0,), block)
         return FifoCells(name, length, items, bits, maximum, capacity)
 
     def _constant(self, name: str, bound: str | int, *, lowest: int = 0) -> int:
@@ -121,9 +146,11 @@ class Layout:
             raise DeclarationError(f"{name}: its bound {value} is not from 0 to 2**{WORD_BITS} - 1")
         return value
 
-    def _cell(self, name: str, span: int, start: int, block: int, low: int = 0) -> str:
+    def _cell(self, name: str, span: int, starts: tuple[int, ...], block: int, low: int = 0) -> str:
         self.cells[name] = Cell(name, span.bit_length(), span, low)
-        self.initial[name] = start
+        self.initial[name] = starts[0]
+        if len(starts) > 1:
+            self.starts[name] = starts
         self._blocks[name] = block
         return name
 

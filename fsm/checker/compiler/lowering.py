@@ -38,6 +38,7 @@ from epochgate.fsm.checker.compiler.ir import (
 from epochgate.fsm.checker.compiler.layout import Layout, changed
 from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
+from epochgate.fsm.choosing import start_conditions
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
@@ -96,7 +97,6 @@ class Lowering(Statements):
                     machine=step.machine,
                     index=machine.index,
                     trigger=step.trigger,
-                    is_fair=step.is_fair,
                     enabled=self._enabled(instance, step.trigger),
                     function=self._step(step, instance),
                 )
@@ -108,6 +108,7 @@ class Lowering(Statements):
                     properties[name] = self.method(SYSTEM, name)
             if found.kind == "always" and found.then:
                 properties[found.name] = self._implication(found.then, found.name, properties)
+        conditions = [self.method(SYSTEM, name) for name in start_conditions(type(self.system))]
         self._refuse_cycles()
         owner = type(self.system)
         file, line = class_place(owner)
@@ -126,6 +127,8 @@ class Lowering(Statements):
             rows=self.rows,
             covers=self._covers,
             initial=self.layout.pack(self.layout.initial),
+            starts=self.layout.starts,
+            start_conditions=tuple(conditions),
             blocks=self.layout.blocks,
         )
 

@@ -120,7 +120,8 @@ class PythonTarget:
         lines.append("    return found")
         steps = ", ".join(self._names[s.function] for s in self.program.steps)
         lines.append(f"STEPS = [{steps}]")
-        pairs = ", ".join(f"{n!r}: {self._names[f]}" for n, f in self.program.properties.items())
+        asked = {**self.program.properties, **{f: f for f in self.program.start_conditions}}
+        pairs = ", ".join(f"{n!r}: {self._names[f]}" for n, f in asked.items())
         lines.append(f"PROPERTIES = {{{pairs}}}")
         return "\n".join(lines)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from epochgate.fsm.checker.engines.search import (
     Span,
     Stopped,
     Words,
+    distinct,
 )
 from epochgate.fsm.checker.memory_limit import free_bytes
 
@@ -203,16 +204,12 @@ class CompiledSearch(Search):
 
     # The search
 
-    def begin(self, initial: Words) -> list[Span]:
-        worker = self.workers[0]
-        self._give_chunk(worker)
-        start = worker[k.NEXT]
-        width = self.program.words
-        self.pool[start * width : (start + 1) * width] = initial
-        self.parents[start] = start
-        self._refill(start, start + 1)
-        worker.status[k.NEXT] = start + 1
-        return self._close_level()
+    def begin(self, initial: Iterable[Words]) -> list[Span]:
+        states = distinct(self.program, initial)
+        words = np.array(states, np.int64).tobytes()
+        level = [(0, len(states))]
+        self.restore(level, words, np.arange(len(states), dtype=np.uint32).tobytes(), set())
+        return level
 
     def _refill(self, first: int, end: int) -> None:
         self.kernels.refill(
@@ -307,7 +304,8 @@ class CompiledSearch(Search):
     def descend(self, pause: Pause) -> Finding | list[Span]:
         worker = self.workers[0]
         stack = reserved(self._limit, np.uint32)
-        worker.status[k.STACK] = 1
+        stack[: self.states] = np.arange(self.states)
+        worker.status[k.STACK] = self.states
         while worker[k.STACK]:
             pause()
             self._improve()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
@@ -21,6 +21,7 @@ from epochgate.fsm.checker.engines.search import (
     Unsuited,
     Words,
     canonical,
+    distinct,
 )
 
 PIECE = 512
@@ -61,9 +62,10 @@ class PlainSearch(Search):
         a_state = 56 + self._program.words * 40
         return sys.getsizeof(self._numbers) + len(self._states) * (16 + a_state)
 
-    def begin(self, initial: Words) -> list[Span]:
-        self._enter(initial, 0)
-        return [(0, 1)]
+    def begin(self, initial: Iterable[Words]) -> list[Span]:
+        for number, state in enumerate(distinct(self._program, initial)):
+            self._enter(state, number)
+        return [(0, len(self._states))]
 
     def _enter(self, state: Words, parent: int) -> None:
         self._numbers[state] = len(self._states)
@@ -103,7 +105,7 @@ class PlainSearch(Search):
         return None
 
     def descend(self, pause: Pause) -> Finding | list[Span]:
-        stack = [0]
+        stack = [*range(len(self._states))]
         while stack:
             if self.expanded % PIECE == 0:
                 pause()

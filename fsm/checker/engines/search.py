@@ -7,8 +7,9 @@ each, and goes on level by level. Between pieces of a level it asks whether to g
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import Program
@@ -67,8 +68,8 @@ class Search(ABC):
         """What the states and the table of them take."""
 
     @abstractmethod
-    def begin(self, initial: Words) -> list[Span]:
-        """Enter the initial state; returns the first level."""
+    def begin(self, initial: Iterable[Words]) -> list[Span]:
+        """Enter the initial states, each once; returns the first level."""
 
     @abstractmethod
     def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
@@ -84,7 +85,7 @@ class Search(ABC):
 
     @abstractmethod
     def parent(self, state: int) -> int:
-        """The state from which it was found; the initial one is its own."""
+        """The state from which it was found; an initial one is its own."""
 
     @abstractmethod
     def covered(self) -> set[int]:
@@ -110,11 +111,20 @@ class Search(ABC):
         self.transitions, self.terminal_states, self.held = transitions, terminal_states, held
 
     def chain(self, state: int) -> list[int]:
-        """The states on the way from the initial one, both included."""
+        """The states on the way from an initial one, both included."""
         found = [state]
         while (before := self.parent(found[-1])) != found[-1]:
             found.append(before)
         return found[::-1]
+
+    def initial(self) -> list[int]:
+        """The numbers of the initial states, of a search by one worker: the first ones."""
+        return [*takewhile(lambda state: self.parent(state) == state, range(self.states))]
+
+
+def distinct(program: Program, states: Iterable[Words]) -> list[Words]:
+    """The states that stand for these, each once, in their order."""
+    return [*dict.fromkeys(canonical(program, words) for words in states)]
 
 
 def size(level: Sequence[Span]) -> int:
