@@ -38,8 +38,10 @@ examples:
   epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
   epochgate check my_package.door:House       a system of your own
-  epochgate check setting --set F=1048576 --inductive keeps_what_was_acknowledged --with LEMMAS
+  epochgate check residing --inductive leaves --set attempts=1000000 --set F=1000000
                                               beyond what a search reaches: by induction
+  epochgate check live --simulate 100000000 --workers 2
+                                              and by random walks
   epochgate check --junit check.xml --sarif check.sarif --html check.html
                                               everything, as files for CI and for people
   epochgate check --list                      which systems there are
@@ -91,14 +93,33 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add("--max-states", type=int, metavar="N", help="stop after about N states")
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")
     add("--max-memory", type=memory, metavar="SIZE", help="for instance 800M or 4G")
-    add("--max-seconds", type=float, metavar="S", help="stop after S seconds of search")
+    add("--max-seconds", type=float, metavar="S", help="stop after S seconds of search or walks")
     add("--resume", type=Path, metavar="FILE", help="write the search to a file, and go on from it")
+    declare_inductive(parser)
+    add(
+        "--simulate",
+        type=int,
+        metavar="STEPS",
+        help="take this many random steps instead, in walks",
+    )
+    add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
+    declare_files(parser)
+    add(
+        "--list",
+        action="store_true",
+        help="list the systems, or the constants of those that are named, and stop",
+    )
+
+
+def declare_inductive(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of inductive checks."""
+    add = parser.add_argument
     add(
         "--inductive",
         type=names,
         metavar="CLAIM",
         help="instead, show from every typed state, reachable or not, that each step preserves "
-        "this `always`, or method; several are separated by commas",
+        "this `always`, or method; several are separated by commas, `all` is every `always`",
     )
     add(
         "--with",
@@ -119,8 +140,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="of --inductive: a step that fails is a counterexample too, unless it is over a bound",
     )
-    add("--simulate", type=int, metavar="STEPS", help="take this many random steps instead")
-    add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
+
+
+def declare_files(parser: argparse.ArgumentParser) -> None:
+    """Declare the files that may be written."""
+    add = parser.add_argument
     add("--json", type=Path, metavar="FILE", help="write the results as JSON; - is stdout")
     add("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test for each claim")
     add("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, at the lines of the claims")
@@ -136,11 +160,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write a counterexample as a test: on the runtime, or on machines of your own",
-    )
-    add(
-        "--list",
-        action="store_true",
-        help="list the systems, or the constants of those that are named, and stop",
     )
 
 
@@ -289,7 +308,13 @@ def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace
                 max_seconds=arguments.max_seconds,
             )
         elif arguments.simulate is not None:
-            result = simulate(made, steps=arguments.simulate, seed=arguments.seed, **options)
+            result = simulate(
+                made,
+                steps=arguments.simulate,
+                seed=arguments.seed,
+                workers=arguments.workers,
+                **options,
+            )
         else:
             result = check(
                 made,
@@ -323,9 +348,10 @@ def listing(names: list[str]) -> int:
 
     list_systems("Systems of epochgate, which `epochgate check` explores:", SYSTEMS.summaries)
     if has_studies():
-        from epochgate.models.studies.catalogue import CASES, STUDIES
+        from epochgate.models.studies.catalogue import CASES, PROOFS, STUDIES
 
         list_systems("Studies, explored where they are named:", STUDIES.summaries)
+        list_systems("Of any size, for --inductive all:", PROOFS.summaries)
         title = "Public bugs of other projects, mended and broken (docs/cases):"
         list_systems(title, CASES.summaries)
     print("`epochgate check --list SYSTEM` shows the constants of a system, which --set changes.")
@@ -371,10 +397,12 @@ def catalogues() -> Iterator[Named]:
         CASES,
         CONSTANTS as OF_STUDIES,
         CONSTANTS_OF_CASES as OF_CASES,
+        PROOFS,
         STUDIES,
     )
 
     yield STUDIES, OF_STUDIES
+    yield PROOFS, OF_STUDIES
     yield CASES, OF_CASES
     from epochgate.models.studies.broken.catalogue import BROKEN
 
@@ -392,7 +420,7 @@ def found(name: str) -> tuple[type[ClosedSystem], Mapping[str, str]]:
     for named, meanings in catalogues():
         if name in named:
             return named[name], meanings
-    known = [one for named, _ in islice(catalogues(), 3) for one in named]
+    known = [one for named, _ in islice(catalogues(), 4) for one in named]
     raise UnknownSystem(
         f"there is no system {name!r}; choose from {', '.join(known)}, "
         f"or name one of your own as module:Class; "

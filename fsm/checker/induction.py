@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 FIRST_STATES_MAX = 100_000
 """How many states the first steps of the runs may lead to, with a depth above 1."""
+ALL = "all"
 UNREACHED = "this state need not be reachable"
 
 
@@ -94,10 +95,10 @@ def check_inductive(
     state in which they hold; or return the state and the step that do not.
 
     `claims` and `lemmas` name methods of the system: an `always`, or any method that takes nothing
-    and gives a bool. The lemmas are shown with the claims. `depth` is the number of states in a row
-    in which all are assumed. A step that fails has no state after it and breaks no claim; it is
-    told, and with `without_faults` it is a counterexample, unless it leaves a range or overflows a
-    channel.
+    and gives a bool; the claim "all" stands for each `always`. The lemmas are shown with the
+    claims. `depth` is the number of states in a row in which all are assumed. A step that fails has
+    no state after it and breaks no claim; it is told, and with `without_faults` it is a
+    counterexample, unless it leaves a range or overflows a channel.
 
     Raises DeclarationError for what cannot be compiled, NoInvariant, and EngineUnavailable without
     z3-solver.
@@ -111,6 +112,9 @@ def check_inductive(
     begun_s = time.perf_counter()
     made = system if isinstance(system, ClosedSystem) else system()
     named = [claims] if isinstance(claims, str) else [*claims]
+    named = _always(made) if named == [ALL] else named
+    if not named:
+        raise NoInvariant(f"{type(made).__name__} claims no `always`; name a method of your own")
     wanted = [_claim(made, name, name not in named) for name in dict.fromkeys([*named, *lemmas])]
     lowering = Lowering(made)
     functions = {claim.name: lowering.method(SYSTEM, claim.name) for claim in wanted}
@@ -120,6 +124,10 @@ def check_inductive(
     check = _Inductive(made, program, lowering.layout, wanted, depth, without_faults)
     shown = check.run(None if max_seconds is None else ready_s + max_seconds)
     return check.result(shown, ready_s - begun_s, time.perf_counter() - ready_s)
+
+
+def _always(system: ClosedSystem) -> list[str]:
+    return [p.name for p in system.properties() if p.kind == "always"]
 
 
 def _claim(system: ClosedSystem, name: str, is_lemma: bool) -> Claim:
@@ -134,10 +142,10 @@ def _claim(system: ClosedSystem, name: str, is_lemma: bool) -> Claim:
     parameters = getattr(getattr(method, "__code__", None), "co_argcount", 0)
     is_test = getattr(method, "__annotations__", {}).get("return") in (bool, "bool")
     if found is None and not (is_test and parameters == 1):
-        known = ", ".join(p.name for p in declared.values() if p.kind == "always")
+        known = ", ".join(_always(system))
         raise NoInvariant(
-            f"{type(system).__name__} has no claim {name!r}; name an `always` of it ({known}), or a "
-            f"method that takes nothing and is annotated `-> bool`"
+            f"{type(system).__name__} has no claim {name!r}; name an `always` of it ({known}), "
+            f"{ALL} for all of them, or a method that takes nothing and is annotated `-> bool`"
         )
     if found is None:
         return Claim(name, name, "", is_lemma)
@@ -180,7 +188,7 @@ class _Inductive:
     def _begins_wrong(self, shown: Shown) -> bool:
         """Look at the first `depth` states of every run: the initial ones, and what follows."""
         begun = initial_states(self.program, type(self.system).__name__)
-        level: dict[Words, tuple[int, ...]] = {state: () for state in begun}
+        level: dict[Words, tuple[int, ...]] = dict.fromkeys(begun, ())
         first = {state: state for state in begun}
         for remaining in range(self.depth - 1, -1, -1):
             for state, steps in level.items():
@@ -259,7 +267,7 @@ class _Inductive:
         """Take the steps that the solver names in compiled code, and then on the machines."""
         before, label = chain[-1], self.program.steps[number].label
         if any(self._broken(state) is not None for state in chain):
-            raise InvariantBroken(f"the solver took a state for one in which the claims hold: {chain}")
+            raise InvariantBroken(f"the solver takes the claims to hold where they do not: {chain}")
         steps: list[int] = []
         if self.depth > 1:
             steps, _ = Retelling(self._target(), self.program).steps_along(chain)
@@ -363,9 +371,7 @@ class _Inductive:
             kind, claim.name, claim.text, verdict, code.co_filename, code.co_firstlineno, detail
         )
 
-    def _verdict(
-        self, shown: Shown, properties: list[PropertyResult], outcome: Outcome
-    ) -> Verdict:
+    def _verdict(self, shown: Shown, properties: list[PropertyResult], outcome: Outcome) -> Verdict:
         if shown.counterexample is not None:
             return Verdict.FAIL
         if shown.stopped:
@@ -378,4 +384,3 @@ class _Inductive:
         """What the claims do not exclude: steps that fail, and so have no state after them."""
         for fault, label in sorted(shown.faults.items()):
             yield f"not excluded: {label} may fail: {self.program.faults[fault].message}"
-

@@ -11,6 +11,7 @@ from typing import Any
 from epochgate.fsm.checker.result import Counterexample, Result, TraceStep, changes
 
 ROWS_SHOWN_MAX = 12
+NOTES_SHOWN_MAX = 8
 
 Place = tuple[str, str, str]
 """A machine or the class of its rows, and a row's trigger and reason."""
@@ -27,7 +28,9 @@ def report(name: str, result: Result) -> str:
     ]
     if result.stopped:
         lines.append(f"  stopped early: {result.stopped}")
-    lines += [f"  note: {note}" for note in result.notes]
+    lines += [f"  note: {note}" for note in result.notes[:NOTES_SHOWN_MAX]]
+    if len(result.notes) > NOTES_SHOWN_MAX:
+        lines.append(f"  and {len(result.notes) - NOTES_SHOWN_MAX} more notes, all in --json")
     lines += [
         f"  {found.verdict.value:8}{found.kind:10} {found.claim}"
         + (f" ({found.detail})" if found.detail and found.verdict.value != "FAIL" else "")

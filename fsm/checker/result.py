@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-
 State = dict[str, dict[str, Any]]
 """The fields of each instance, by their names."""
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import z3
-
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.smt_target import SmtTarget, Term, Way, number
@@ -180,4 +179,3 @@ class Solving:
     def _words(self, model: Any, variables: dict[str, Term]) -> Words:
         values = {n: model.eval(variable, True).as_long() for n, variable in variables.items()}
         return self.layout.pack(values)
-

@@ -19,7 +19,7 @@ MILLION = 1 << 20
 
 
 class AnyResidents(ResidentTask):
-    """The processes of a subtask, each with up to a million attempts, and a million failures."""
+    """The processes of a subtask, with a million attempts each, and a million failures."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"tasks": 3, "attempts": MILLION, "F": MILLION}
 
@@ -57,8 +57,7 @@ class AnyResidents(ResidentTask):
                 or self.driver.speaking == 0
             )
             and (
-                self.resident[t].state != FINISHED
-                or self.process[t].identity == self.driver.newest
+                self.resident[t].state != FINISHED or self.process[t].identity == self.driver.newest
             )
             for t in range(self.tasks)
         )
@@ -192,8 +191,7 @@ class AnySender(Environment):
     def has_unconfirmed(self) -> bool:
         """Whether there is so much to confirm, and none of it is a part of an event."""
         return self.over + self.step <= self.sent and (
-            self.over + self.step <= self.large_from
-            or self.over + self.step >= self.large_to
+            self.over + self.step <= self.large_from or self.over + self.step >= self.large_to
         )
 
     def is_due(self) -> bool:
@@ -261,7 +259,7 @@ class AnySender(Environment):
 
 
 class AnyWindow(ClosedSystem):
-    """The send window: events of up to 4 GiB, a bound of 64 MiB, and up to 2**40 bytes in all."""
+    """The send window: events of up to 4 GiB, a bound of 64 MiB, 2**40 bytes in all."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {
         "event_bytes": 1 << 32,
@@ -294,8 +292,7 @@ class AnyWindow(ClosedSystem):
     @always("no more than the bound is unconfirmed, or one event that is larger")
     def bounds_what_is_sent(self) -> bool:
         return (
-            self.sender.sent <= self.sender.over + self.unconfirmed_bytes_max
-            or self.is_one_event()
+            self.sender.sent <= self.sender.over + self.unconfirmed_bytes_max or self.is_one_event()
         )
 
     def is_one_event(self) -> bool:
@@ -305,9 +302,13 @@ class AnyWindow(ClosedSystem):
 
     @always("what is granted is within the bound, or up to the end of a larger event")
     def grants_within_the_bound(self) -> bool:
-        return self.sender.over <= self.sender.sent and self.sender.sent <= self.sender.until() and (
-            self.sender.until() <= self.sender.over + self.unconfirmed_bytes_max
-            or (self.is_one_event() and self.sender.until() == self.sender.sent)
+        return (
+            self.sender.over <= self.sender.sent
+            and self.sender.sent <= self.sender.until()
+            and (
+                self.sender.until() <= self.sender.over + self.unconfirmed_bytes_max
+                or (self.is_one_event() and self.sender.until() == self.sender.sent)
+            )
         )
 
     @always("the window knows the largest event that was refused")

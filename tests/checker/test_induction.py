@@ -14,7 +14,6 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import FifoCells, Layout
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
-from epochgate.fsm.checker.induction import NoInvariant
 from tests.checker.random_systems import random_system
 
 Words = tuple[int, ...]
@@ -82,7 +81,7 @@ class Exhaustive:
             if not level <= good:
                 return False
             level = {after for state in level for after in self.steps[state]}
-        paths = [(state,) for state in holding]
+        paths: list[tuple[Words, ...]] = [(state,) for state in holding]
         for _ in range(depth - 1):
             paths = [
                 (*path, after)
@@ -123,7 +122,9 @@ def test_the_solver_says_what_all_typed_states_say(seed: int, tmp_path: Path) ->
             told = {program.faults[number].message for number in faults_told(result, program)}
             assert told == messages
             covered = set().union(*(exhaustive.covers[state] for state in good))
-            rows = {row.because + row.trigger + row.source for row in result.coverage if row.is_taken}
+            rows = {
+                row.because + row.trigger + row.source for row in result.coverage if row.is_taken
+            }
             places = {number: row for row in program.rows for _, number in row.places}
             taken = {places[number] for number in covered}
             assert rows == {row.because + row.trigger + row.source for row in taken}

@@ -1,9 +1,9 @@
 """Programs as terms of bit vectors, for a solver: what each step makes of any state at all.
 
 A state is a variable for each cell, as wide as the cell. A step is run on these variables along
-every way through its functions. Ways on which the same calls wait join again, as one term for each value; the others stay apart, and
-ways that no state can go are dropped.
-Arithmetic is on 64 bits, as in machine code.
+every way through its functions. Ways on which the same calls wait join again, as one term for each
+value; the others stay apart, and ways that no state can go are dropped. Arithmetic is on 64 bits,
+as in machine code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import z3
-
 from epochgate.fsm.checker.compiler.ir import (
     QUEUES,
     Assign,
@@ -26,7 +25,6 @@ from epochgate.fsm.checker.compiler.ir import (
     Load,
     Local,
     Not,
-    Op,
     Post,
     Program,
     Return,
@@ -76,9 +74,7 @@ class SmtTarget:
     def __init__(self, program: Program, layout: Layout) -> None:
         self.program, self.layout = program, layout
         self.variables: Cells = {
-            name: z3.BitVec(name, cell.bits)
-            for name, cell in program.cells.items()
-            if cell.bits
+            name: z3.BitVec(name, cell.bits) for name, cell in program.cells.items() if cell.bits
         }
         self._plain = {name for name in program.functions if self._is_plain(name)}
 
@@ -115,9 +111,7 @@ class SmtTarget:
         start = Way((), dict(self.variables))
         ways = self._called(start, self.program.properties[name], (), "holds", _always)
         found = [
-            z3.And(*way.conditions, truth(way.locals["holds"]))
-            for way in ways
-            if way.fault is None
+            z3.And(*way.conditions, truth(way.locals["holds"])) for way in ways if way.fault is None
         ]
         return z3.simplify(z3.Or(*found))
 
@@ -205,7 +199,9 @@ class SmtTarget:
     def _if(self, way: Way, stmt: If, is_possible: IsPossible) -> list[Way]:
         condition = self._value(way, stmt.condition)
         depth = len(way.conditions)
-        is_looked_at = not (self._is_plain_block(stmt.then) and self._is_plain_block(stmt.otherwise))
+        is_looked_at = not (
+            self._is_plain_block(stmt.then) and self._is_plain_block(stmt.otherwise)
+        )
         ends = []
         for test, block in ((condition, stmt.then), (negated(condition), stmt.otherwise)):
             taken = _under(way, test)
@@ -268,9 +264,7 @@ class SmtTarget:
             condition = truth(self._value(way, expr.condition))
             chosen, otherwise = (self._value(way, e) for e in (expr.chosen, expr.otherwise))
             return chosen_by(condition, chosen, otherwise)
-        return operation(
-            expr.operator, self._value(way, expr.left), self._value(way, expr.right)
-        )
+        return operation(expr.operator, self._value(way, expr.left), self._value(way, expr.right))
 
 
 def _always(_: tuple[Term, ...]) -> bool:
@@ -362,9 +356,9 @@ def chosen_by(condition: Term, chosen: Term, otherwise: Term) -> Term:
         return chosen
     if isinstance(chosen, int) and isinstance(otherwise, int) and chosen == otherwise:
         return chosen
-    if not isinstance(chosen, int) and not isinstance(otherwise, int):
-        if chosen.sort() == otherwise.sort():
-            return z3.If(condition, chosen, otherwise)
+    are_terms = not isinstance(chosen, int) and not isinstance(otherwise, int)
+    if are_terms and chosen.sort() == otherwise.sort():
+        return z3.If(condition, chosen, otherwise)
     return z3.If(condition, number(chosen), number(otherwise))
 
 

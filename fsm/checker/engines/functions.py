@@ -47,7 +47,7 @@ class Functions:
         self.link = function("link", *[p] * 5, i, i, *[p] * 3, i, p)
         self.mark = function("mark", p, i, i, p, p, p)
         self.components = function("components", i, *[p] * 9)
-        self.walk = function("walk", *[p] * 6, i, p, p, i)
+        self.walks = function("walks", p, *[i] * 4, *[p] * 5, i, *[p] * 3, i, i, p)
 
 
 class Worker:

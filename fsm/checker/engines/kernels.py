@@ -31,6 +31,12 @@ BATCH = 1024
 in the fast cache.
 """
 
+SKETCH_BITS = 11
+"""The groups of hashes that a sketch of states has, as a power of 2: an error of 2 %."""
+
+RETURNS_MAX = 64
+"""A random walk that has come back to a state so often only goes round."""
+
 # Where things stand in the status of a worker.
 HEAD, END, NEXT, LIMIT, SPARE, SPARE_END, ROOM, TRANSITIONS = 0, 1, 2, 3, 4, 5, 6, 7
 FAULT, STEP, STUCK, VERDICT, SHIFT, MASK, STACK = 8, 10, 11, 12, 13, 14, 15
