@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from epochgate.diagrams.passages import described, guards, inner, passages, shared, spaced
+from epochgate.diagrams.passages import described, guards, inner, passages, reason, shared, spaced
 from epochgate.fsm import Machine, Row
 
 REPLACED = {":": "#58;", ";": "#59;", "<": "#60;", ">": "#62;", '"': "#34;", "#": "#35;"}
@@ -24,7 +24,8 @@ def row_text(row: Row) -> str:
     """One row on one line: trigger, condition, actions, reason."""
     condition = f" [{guards(row)}]" if row.literals else ""
     actions = f" / {', '.join(map(spaced, row.actions))}" if row.actions else ""
-    return safe(f"{spaced(row.trigger)}{condition}{actions}") + f"<br/>({safe(row.because)})"
+    because = f"<br/>({safe(reason(row))})" if reason(row) else ""
+    return safe(f"{spaced(row.trigger)}{condition}{actions}") + because
 
 
 def rows_text(rows: Iterable[Row]) -> str:

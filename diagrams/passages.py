@@ -99,3 +99,8 @@ def guards(row: Row) -> str:
     return " and ".join(
         spaced(name) if held else f"not {spaced(name)}" for name, held in row.literals
     )
+
+
+def reason(row: Row) -> str:
+    """Why a row is there; empty in a table that gives no reason but the trigger."""
+    return "" if row.because == row.trigger else row.because

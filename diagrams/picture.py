@@ -18,6 +18,7 @@ from epochgate.diagrams.passages import (
     guards,
     inner,
     passages,
+    reason,
     shared,
     spaced,
 )
@@ -77,7 +78,7 @@ def row_lines(row: Row) -> Iterable[str]:
         yield first
     if row.actions:
         yield from map(escape, broken("/ " + ", ".join(map(spaced, row.actions))))
-    for line in broken(row.because):
+    for line in broken(reason(row)):
         yield f'<FONT COLOR="{SOFT}">{escape(line)}</FONT>'
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 
-from epochgate.diagrams.passages import described
+from epochgate.diagrams.passages import described, reason
 from epochgate.fsm import Handling, Machine, Row, handling_table
 from epochgate.fsm.declaration import expand
 
@@ -24,6 +24,12 @@ LEGEND = (
     "caller is told so. **partly**: refused when no row's guards hold. ·: refused, with an error "
     "that names what would be accepted."
 )
+LEGEND_READ = (
+    "**takes**: some row takes it, whatever the guards say. ignores: nothing happens. **partly**: "
+    "nothing happens when no row's guards hold. ·: refused, with an error of the library. Of "
+    "several rows that hold, the first is taken."
+)
+"""Of a machine of another library."""
 
 
 def cell(text: str) -> str:
@@ -61,7 +67,7 @@ def row_cells(machine: type[Machine], row: Row) -> list[str]:
         dest,
         condition,
         code(row.actions),
-        cell(row.because),
+        cell(reason(row)),
     ]
 
 
@@ -84,5 +90,6 @@ def machine_table(name: str, machine: type[Machine], picture: str | None = None)
         lines += [f"![The states of {name}]({picture})", ""]
     head = ["trigger", "in", "to", "when", "does", "because"]
     lines += ["## Rows", "", *table(head, (row_cells(machine, row) for row in machine.ROWS)), ""]
-    lines += ["## Every event in every state", "", *product_lines(machine), "", LEGEND]
+    legend = LEGEND_READ if machine.IS_READ else LEGEND
+    lines += ["## Every event in every state", "", *product_lines(machine), "", legend]
     return "\n".join(lines) + "\n"

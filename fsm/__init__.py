@@ -1,6 +1,11 @@
 """What a machine is: rows, fields and ports, the systems made of machines, and the event queue that
 drives them.
+
+`from_transitions`, which reads machines of other libraries, is imported when it is first used.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRefused
 from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
@@ -13,6 +18,9 @@ from epochgate.fsm.run_to_completion import Clock, EventQueue, Timer, VirtualClo
 from epochgate.fsm.steps import Outcome
 from epochgate.fsm.system import System, machines
 from epochgate.fsm.table import Handling, TableCell, handling_table
+
+if TYPE_CHECKING:
+    from epochgate.fsm.existing import from_transitions
 
 __all__ = [
     "ANY",
@@ -48,8 +56,15 @@ __all__ = [
     "VirtualClock",
     "drive",
     "fallible",
+    "from_transitions",
     "handling_table",
     "machines",
     "output",
     "replay",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "from_transitions":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("epochgate.fsm.existing").from_transitions

@@ -58,16 +58,18 @@ def strongly_fair(*steps: str, each: str = "") -> Fairness:
 @dataclass(frozen=True)
 class Property:
     """A claim about a closed system: `kind` is always, sometimes, eventually, leads_to,
-    infinitely_often, eventually_always or terminal.
+    infinitely_often, eventually_always, each_step or terminal.
 
     `name` is the method that holds or not in a state; `then` the second one of leads_to, or the
-    premise of an always that demands something only where that holds.
+    premise of an always that demands something only where that holds; `each` the index set for each
+    member of which an each_step is claimed.
     """
 
     kind: str
     name: str
     claim: str
     then: str = ""
+    each: str = ""
 
 
 WITHOUT_END = ("eventually", "leads_to", "infinitely_often", "eventually_always")
@@ -76,9 +78,9 @@ WITHOUT_END = ("eventually", "leads_to", "infinitely_often", "eventually_always"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _mark(kind: str, claim: str, then: str = "") -> Callable[[F], F]:
+def _mark(kind: str, claim: str, then: str = "", each: str = "") -> Callable[[F], F]:
     def mark(method: F) -> F:
-        method.epochgate_property = (kind, claim, then)  # type: ignore[attr-defined]  # `properties` reads it
+        method.epochgate_property = (kind, claim, then, each)  # type: ignore[attr-defined]  # `properties` reads it
         return method
 
     return mark
@@ -116,6 +118,16 @@ def infinitely_often(claim: str) -> Callable[[F], F]:
 def eventually_always(claim: str) -> Callable[[F], F]:
     """Claim that in every fair run the method holds from some moment on for good (`<>[]`)."""
     return _mark("eventually_always", claim)
+
+
+def each_step(claim: str, each: str = "") -> Callable[[F], F]:
+    """Claim that the method holds after each step that changes anything (`[][A]_v`).
+
+    Each parameter of the method, an int or a bool, is named for a method of the system without
+    parameters, and gets what that one gave before the step. With `each`, an index set, the claim is
+    one for each member: the first parameter of both is its number.
+    """
+    return _mark("each_step", claim, each=each)
 
 
 def terminal(claim: str) -> Callable[[F], F]:

@@ -26,6 +26,7 @@ from epochgate.fsm.claims import (
     Property as Property,
     Step as Step,
     always as always,
+    each_step as each_step,
     eventually as eventually,
     eventually_always as eventually_always,
     infinitely_often as infinitely_often,
@@ -137,6 +138,7 @@ class ClosedSystem(System):
                     f"gets no arguments; let a machine of the surroundings fire it"
                 )
         cls._check_fairness(fault)
+        cls._check_step_claims(fault)
         known = {
             name
             for machine_name, machine in cls.MACHINES.items()
@@ -168,6 +170,26 @@ class ClosedSystem(System):
                     raise fault(
                         f"FAIRNESS is demanded for each {one.each!r}, but {name!r} is a step of a "
                         f"machine with INDEX {sets!r}; leave it out, or `each`"
+                    )
+
+    @classmethod
+    def _check_step_claims(cls, fault: Callable[[str], DeclarationError]) -> None:
+        for claim in (p for p in cls.properties() if p.kind == "each_step"):
+            given = (claim.each,) if claim.each else ()
+            own = getattr(cls, claim.name).__code__.co_varnames[1 : 1 + len(given)]
+            if claim.each and (claim.each not in cls.INDEX_SETS or own != given):
+                raise fault(
+                    f"{claim.name} is claimed for each {claim.each!r}: that is one of the index "
+                    f"sets {[*cls.INDEX_SETS]}, and the first parameter is named for it"
+                )
+            for name in cls.measured(claim):
+                method = getattr(cls, name, None)
+                code = method.__code__ if inspect.isfunction(method) else None
+                if code is None or code.co_varnames[1 : code.co_argcount] != given:
+                    raise fault(
+                        f"{claim.name} takes {name!r}, but {cls.__name__} has no method of that "
+                        f"name with the parameters (self{', ' + claim.each if given else ''}), "
+                        f"which would say what it was before the step"
                     )
 
     @classmethod
@@ -288,8 +310,17 @@ class ClosedSystem(System):
         for name in dict.fromkeys(n for c in reversed(cls.__mro__) for n in vars(c)):
             tag = getattr(getattr(cls, name, None), "epochgate_property", None)
             if tag is not None:
-                found.append(Property(tag[0], name, tag[1], tag[2]))
+                found.append(Property(tag[0], name, *tag[1:]))
         return tuple(found)
+
+    @classmethod
+    def measured(cls, claim: Property) -> tuple[str, ...]:
+        """The methods of the system that give, before a step, the arguments of an each_step."""
+        if claim.kind != "each_step":
+            return ()
+        code = getattr(cls, claim.name).__code__
+        first = 2 if claim.each else 1
+        return tuple(code.co_varnames[first : code.co_argcount])
 
     @classmethod
     def unread(cls) -> list[str]:
@@ -310,6 +341,7 @@ class ClosedSystem(System):
             methods += [(machine, one) for one in messages if one not in machine.triggers()]
         for claim in cls.properties():
             methods += [(None, name) for name in (claim.name, claim.then) if name]
+            methods += [(None, name) for name in cls.measured(claim)]
         methods += [(None, name) for name in start_conditions(cls)]
         read = fields_read(cls.SUBSET, methods)
         return [

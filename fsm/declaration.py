@@ -3,7 +3,8 @@
 A table passes when it is made of names, every name in it resolves, no row is written twice, the
 rows of one (state, trigger) pair exclude each other, every state can be reached and, unless it is
 declared terminal, left. Exclusion is syntactic: two rows of a pair must disagree on a guard that
-both name, so a reader can see it.
+both name, so a reader can see it. A table that was read from another library (`IS_READ`) need not
+be so: what it is like is reported.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ class Declaration:
         self._triggers()
         for row in self.machine.ROWS:
             self._row(row)
-        self._exclusion()
-        self._reachability()
+        if not self.machine.IS_READ:
+            self._exclusion()
+            self._reachability()
         self._arguments()
 
     def _forms(self) -> None:

@@ -55,6 +55,9 @@ class Machine:
     """Whether the machine may write the fields of others, as one does that renumbers identities."""
     IS_CHECKED: ClassVar[bool] = True
     """Whether guards and actions were held to the checked subset."""
+    IS_READ: ClassVar[bool] = False
+    """Whether the rows are those of a machine of another library: the first that holds is taken,
+    and states that cannot be reached or left are reported instead of refused."""
 
     state: str
     system: Any

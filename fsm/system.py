@@ -56,6 +56,8 @@ class System(Running):
     MACHINES: ClassVar[dict[str, type[Machine]]] = {}
     IS_SEPARATED: ClassVar[bool] = True
     """Whether no machine changes another but by a trigger or an effect: see `subset.separation`."""
+    NOTES: ClassVar[tuple[str, ...]] = ()
+    """What each result of a check has to say about the system."""
     IS_CLOSED: ClassVar[bool] = False
     """Whether a check chooses what its machines begin with, where there are several values."""
     SUBSET: ClassVar[Subset]

@@ -31,6 +31,8 @@ examples:
   epochgate draw gateway -o shown         one machine, into the folder shown
   epochgate draw my_package.door:Door -o shown --format svg,table
                                           a machine of your own
+  epochgate draw my_package.order:machine -o shown
+                                          one of transitions or python-statemachine
   epochgate draw my_package.door:Airlock -o shown
                                           a system: its machines, and which triggers which
   epochgate draw --check                  whether the committed set is fresh (exit code 1 if not)
@@ -155,12 +157,16 @@ def chosen(names: Sequence[str]) -> tuple[dict[str, type[Machine]], list[type[Sy
 def imported(name: str) -> type[Machine] | type[System]:
     """Import a machine or a system named as module:Class. Raises UnknownMachine."""
     from epochgate.fsm import Machine, System
+    from epochgate.fsm.existing import read_if_machine
 
     module_name, attribute, found = named_class(name, UnknownMachine)
     if isinstance(found, type) and issubclass(found, Machine) and found.ROWS:
         return found
     if isinstance(found, type) and issubclass(found, System) and found.MACHINES:
         return found
+    read = read_if_machine(found)
+    if read is not None:
+        return read.machine
     there = vars(sys.modules[module_name])
     named = [
         name
@@ -169,7 +175,8 @@ def imported(name: str) -> type[Machine] | type[System]:
         and one.__module__ == module_name
         and ((issubclass(one, Machine) and one.ROWS) or (issubclass(one, System) and one.MACHINES))
     ]
-    has = f"; it has {', '.join(named)}" if named else ""
+    other = ", nor a machine of transitions or python-statemachine"
+    has = f"; it has {', '.join(named)}" if named else other
     raise UnknownMachine(
         f"{attribute!r} in module {module_name!r} is no machine with rows and no system of "
         f"machines{has}"

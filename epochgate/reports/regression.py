@@ -67,7 +67,13 @@ def pytest_module(
 def _aliases(found: list[Found]) -> Iterator[tuple[type[ClosedSystem], str]]:
     """A name for each class: its own, unless another class of that name came before."""
     taken: dict[str, type[ClosedSystem]] = {}
-    for _, system, *_ in found:
+    for name, system, *_ in found:
+        if "<read from" in system.__qualname__:
+            raise SystemNotImportable(
+                f"{name} was read from a machine of another library, and no test can import its "
+                f"system; call `from_transitions(...).check()` in a test, or `fuzz`, which drives "
+                f"real objects"
+            )
         if "<" in system.__qualname__ or system.__module__ == "__main__":
             raise SystemNotImportable(
                 f"{system.__module__}.{system.__qualname__} is declared where no test can import "

@@ -211,6 +211,7 @@ class _Check:
             order=options.order,
             fairness=summary(self.system) if self.has_promises else [],
             notes=[
+                *self.system.NOTES,
                 *([saved.failure] if saved is not None and saved.failure else []),
                 *(
                     f"nothing reads {field}: remove it, or say in UNREAD why it stays"

@@ -9,7 +9,7 @@ possible nor taken (`WF_v` and `SF_v` of TLA+, with all fields as v).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
@@ -17,58 +17,51 @@ from epochgate.fsm.checker.demands import Demand
 from epochgate.fsm.checker.graph import Graph
 
 
-class Recurrence:
-    """A demand on the states that a run comes back to for ever: if `cause` holds in one of them,
-    then `effect` in one of them, or one of the transitions between them is among `edges`.
+class Recurring(NamedTuple):
+    """What a demand is about, on one graph: states as an array of truth values or None for none,
+    and the numbers of transitions. A `cause` of None is everywhere.
     """
 
-    cause: Any = None
-    """Where the demand is made; None for everywhere."""
-
-    def effect(self) -> Any:
-        """The states that fulfil the demand; None for none."""
-
-    def edges(self) -> Any:
-        """The numbers of the transitions that fulfil it."""
-        return np.zeros(0, np.int64)
+    cause: Any
+    effect: Any
+    edges: Any
 
 
-class OfSteps(Recurrence):
+class Recurrence(Protocol):
+    """A demand on the states that a run comes back to for ever: if the cause holds in one of them,
+    then the effect in one of them, or one of the transitions between them is among the edges.
+    """
+
+    def found(self) -> Recurring:
+        """Compute it; it is too large to be kept for each demand."""
+        ...
+
+
+class OfSteps:
     """Fairness to some steps."""
 
     def __init__(self, graph: Graph, program: Program, demand: Demand) -> None:
         self._graph, self.demand = graph, demand
         meant = set(demand.steps)
         self.steps = [n for n, step in enumerate(program.steps) if step.label in meant]
-        self._is_meant = np.zeros(1 << 16, bool)
-        self._is_meant[self.steps] = True
 
-    def edges(self) -> Any:
-        found = self._graph
-        return np.flatnonzero(self._is_meant[found.steps] & ~found.stutters)
-
-    def possible(self) -> Any:
-        """The states in which one of the steps is possible, and changes something."""
+    def found(self) -> Recurring:
+        edges = self._graph.by(self.steps)
         is_possible = np.zeros(self._graph.states, bool)
-        is_possible[self._graph.sources[self.edges()]] = True
-        return is_possible
-
-    @property
-    def cause(self) -> Any:
-        return self.possible() if self.demand.is_strong else None
-
-    def effect(self) -> Any:
-        return None if self.demand.is_strong else ~self.possible()
+        is_possible[self._graph.sources[edges]] = True
+        if self.demand.is_strong:
+            return Recurring(is_possible, None, edges)
+        return Recurring(None, ~is_possible, edges)
 
 
-class OfStates(Recurrence):
+class OfStates:
     """Some states are come back to."""
 
     def __init__(self, states: Any) -> None:
         self._states = states
 
-    def effect(self) -> Any:
-        return self._states
+    def found(self) -> Recurring:
+        return Recurring(None, self._states, np.zeros(0, np.int64))
 
 
 def fair_components(graph: Graph, inside: Any, demands: Sequence[Recurrence]) -> Any:
@@ -83,29 +76,36 @@ def fair_components(graph: Graph, inside: Any, demands: Sequence[Recurrence]) ->
     left = inside.copy()
     while left.any():
         component = graph.components(left)
-        sizes = int(component.max()) + 1
-        is_lost = np.zeros(graph.states, bool)
-        for demand in demands:
-            is_lost |= _causes(graph, component, sizes, demand)
-        is_hurt = np.bincount(component[is_lost], minlength=sizes) > 0
-        is_hurt[0] = True
+        parts = int(component.max()) + 1
+        is_hurt, is_lost = _hurt(graph, component, parts, demands)
         whole = ~is_hurt[component]
         found[whole] = component[whole] + count
-        count += sizes
+        count += parts
         left &= ~whole & ~is_lost
     return found
 
 
-def _causes(graph: Graph, component: Any, count: int, demand: Recurrence) -> Any:
-    """The states that cause a demand which their component does not fulfil."""
-    is_kept = np.zeros(count, bool)
-    is_kept[0] = True
-    effect = demand.effect()
-    if effect is not None:
-        is_kept |= np.bincount(component[effect], minlength=count) > 0
-    edges = demand.edges()
-    here, there = component[graph.sources[edges]], component[graph.targets[edges]]
-    is_kept |= np.bincount(here[here == there], minlength=count) > 0
-    broken = ~is_kept[component]
-    cause = demand.cause
-    return broken if cause is None else broken & cause
+def _hurt(
+    graph: Graph, component: Any, parts: int, demands: Sequence[Recurrence]
+) -> tuple[Any, Any]:
+    """The components that do not fulfil all they cause, and the states that cause it there."""
+    is_hurt, is_lost = np.zeros(parts, bool), np.zeros(graph.states, bool)
+    is_gone = np.zeros(parts, bool)
+    is_hurt[0] = is_gone[0] = True
+    for demand in demands:
+        cause, effect, edges = demand.found()
+        is_broken = ~is_gone
+        if effect is not None:
+            is_broken[component[effect]] = False
+        here, there = component[graph.sources[edges]], component[graph.targets[edges]]
+        is_broken[here[here == there]] = False
+        if cause is None:
+            is_hurt |= is_broken
+            is_gone |= is_broken
+            if is_gone.all():
+                break
+        elif is_broken.any():
+            causing = cause & is_broken[component]
+            is_lost |= causing
+            is_hurt[component[causing]] = True
+    return is_hurt, is_lost | is_gone[component]

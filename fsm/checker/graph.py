@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,9 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.python_target import PythonTarget
 from epochgate.fsm.checker.engines.graph_kernels import components
 from epochgate.fsm.checker.engines.search import Search
+
+FEW_STEPS = 8
+"""Steps up to which the transitions by each are looked for one after the other."""
 
 
 @dataclass
@@ -35,10 +39,22 @@ class Graph:
         """The state that each transition leaves."""
         return np.repeat(np.arange(self.states, dtype=np.uint32), np.diff(self.begins))
 
-    @cached_property
-    def stutters(self) -> Any:
-        """Whether each transition leaves everything as it is."""
-        return self.sources == self.targets
+    def by(self, steps: Sequence[int]) -> Any:
+        """The numbers of the transitions by these steps, without those that change nothing."""
+        if len(steps) > FEW_STEPS:
+            is_meant = np.zeros(1 << 16, bool)
+            is_meant[[*steps]] = True
+            is_by = is_meant[self.steps]
+        else:
+            is_by = np.zeros(len(self.steps), bool)
+            for step in steps:
+                is_by |= self.steps == step
+        edges = np.flatnonzero(is_by)
+        return edges[~self.stutters(edges)]
+
+    def stutters(self, edges: Any) -> Any:
+        """Whether each of some transitions leaves everything as it is."""
+        return self.sources[edges] == self.targets[edges]
 
     def components(self, inside: Any) -> Any:
         """For each state that is inside its strongly connected component, from 1; 0 elsewhere."""
@@ -53,7 +69,7 @@ class Graph:
             edges,
             component,
         )
-        return component.astype(np.int64)
+        return component
 
 
 def graph(search: Search, program: Program) -> Graph:

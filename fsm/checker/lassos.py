@@ -105,19 +105,18 @@ class Loops:
 
     def _is_met(self, demand: Recurrence, entry: int, cycle: Path) -> bool:
         states = self.states(entry, cycle)
-        cause, effect = demand.cause, demand.effect()
+        cause, effect, edges = demand.found()
         if cause is not None and not cause[states].any():
             return True
         if effect is not None and effect[states].any():
             return True
-        return bool(np.isin(cycle, demand.edges()).any())
+        return bool(np.isin(cycle, edges).any())
 
     def _towards(self, state: int, demand: Recurrence, inside: Any) -> Path:
         """The shortest path that does what is demanded."""
         found = self._graph
-        edges = demand.edges()
+        _, effect, edges = demand.found()
         edges = edges[inside[found.targets[edges]]]
-        effect = demand.effect()
         goals = np.zeros(found.states, bool) if effect is None else effect.copy()
         goals[found.sources[edges]] = True
         path = self._way_from(state, goals & inside, inside)
@@ -141,8 +140,9 @@ class Loops:
         for one in demands:
             demanded.update(one.steps)
             name = f"{one.demand.told} ({one.demand.kind})"
-            taken = np.flatnonzero(np.isin(cycle, one.edges()))
-            possible = one.possible()[states]
+            edges = self._graph.by(one.steps)
+            taken = np.flatnonzero(np.isin(cycle, edges))
+            possible = np.isin(states, self._graph.sources[edges])
             if len(taken):
                 groups.setdefault("taken in the loop", []).append(
                     f"{name} in step {before + int(taken[0]) + 1}"
@@ -157,7 +157,7 @@ class Loops:
         for position, state in enumerate(states):
             for edge in self._edges(state):
                 step = int(self._graph.steps[edge])
-                if step not in demanded | taken_steps and not self._graph.stutters[edge]:
+                if step not in demanded | taken_steps and not self._graph.stutters(edge):
                     demanded.add(step)
                     told = f"{program.steps[step].label}, possible {told_after(before + position)}"
                     groups.setdefault(UNFAIR, []).append(told)

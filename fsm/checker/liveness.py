@@ -23,9 +23,9 @@ from epochgate.fsm.checker.lassos import Loops
 from epochgate.fsm.checker.outcome import Lasso
 from epochgate.fsm.closed import ClosedSystem, Property
 
-EXPLAINED_MAX = 20_000_000
+EXPLAINED_MAX = 10_000_000
 """Transitions, demands and promises, multiplied, up to which it is found on what a promise rests:
-about a second.
+half a second.
 """
 
 

@@ -20,6 +20,7 @@ from epochgate.fsm.checker.result import (
     Verdict,
 )
 from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.checker.step_claims import not_in_each
 from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
 
@@ -224,6 +225,9 @@ class Outcome:
             declared = self._violated(held)
             return self._about(declared, f"not always: {declared.claim}")
         found = self._program.faults[fault]
+        if found.kind == "each_step":
+            declared = next(p for p in self._declared if not_in_each(p) == found.message)
+            return self._about(declared, found.message)
         return {
             "kind": found.kind,
             "message": found.message,

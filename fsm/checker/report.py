@@ -22,7 +22,7 @@ def report(name: str, result: Result) -> str:
     """Everything that was found, as lines."""
     constants = " ".join(f"{n}={value}" for n, value in result.constants.items())
     lines = [
-        f"{name} {constants}: {result.verdict.value}",
+        f"{f'{name} {constants}'.rstrip()}: {result.verdict.value}",
         f"  {result.effort or _explored(result)}",
         f"  {_how(result)}",
     ]

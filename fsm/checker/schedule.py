@@ -16,6 +16,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
 from epochgate.fsm.checker.demands import demands
 from epochgate.fsm.checker.engines.interpreted import FAULTS
+from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
 from epochgate.fsm.closed import ClosedSystem, Property, Step
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.machine import Machine
@@ -70,6 +71,7 @@ class MachineStage:
             position = "".join(f"[{i}]" for i in machine.index)
             self._steps[f"{step.machine}{position}.{step.trigger}"] = step, machine
         self._packing = Packing(system, Layout(system))
+        self._step_claims = StepClaims(system)
         self._demands = [p for p in system.properties() if p.kind == "always"]
         self._begin(begins or {})
 
@@ -106,13 +108,16 @@ class MachineStage:
 
     def take(self, step: str) -> None:
         """Fire the step's trigger, and hold the state against every bound and `always`."""
-        before = self.words() if self._steps[step][0].is_stuttering else ()
+        before = self.words()
         try:
+            measured = self._step_claims.measured()
             self._fire(step)
-            self.words()  # finds what has left its bound
-            if before:
+            after = self.words()  # finds what has left its bound
+            if self._steps[step][0].is_stuttering:
                 self._packing.expect_unchanged(before, step)
-        except Changed as fault:
+            if after != before:
+                self._step_claims.expect_kept(measured)
+        except (Changed, StepClaimBroken) as fault:
             raise StateForbidden(str(fault)) from fault
         except FAULTS as fault:
             raise ClaimBroken(told(fault)) from fault

@@ -65,6 +65,10 @@ class _Uses:
         self._system, self._name, self._over = system, name, system.INDEX_SETS[name]
         self._members: dict[tuple[type, str], set[str]] = {}
         """The parameters of a method that are given members of the index set."""
+        for claim in system.properties():
+            if claim.each == name:
+                for method in (claim.name, *system.measured(claim)):
+                    self._members.setdefault((type(system), method), set()).add(name)
         self._methods = [
             (owner, method)
             for owner in (*system.MACHINES.values(), type(system))
@@ -75,7 +79,9 @@ class _Uses:
         if issubclass(owner, Machine):
             started = {n for r in owner.ROWS for n in (*r.conditions, *r.unless, *r.actions)}
         else:
-            started = {n for p in self._system.properties() for n in (p.name, p.then) if n}
+            claims = self._system.properties()
+            started = {n for p in claims for n in (p.name, p.then) if n}
+            started |= {n for p in claims for n in self._system.measured(p)}
             started |= {*start_conditions(type(self._system))}
         seen: set[str] = set()
         frontier = sorted(started)

@@ -11,6 +11,7 @@ system and its constants.
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
@@ -38,6 +39,7 @@ from epochgate.fsm.checker.compiler.ir import (
 from epochgate.fsm.checker.compiler.layout import Layout, changed
 from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
+from epochgate.fsm.checker.step_claims import members, not_in_each
 from epochgate.fsm.choosing import start_conditions
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
@@ -49,6 +51,18 @@ CHAIN_MAX = 8
 """Rows of a trigger that are tested one after the other; more are divided by their states."""
 SHARED_MAX = 1.5
 """Rows whose sources are in both halves of the states are compiled twice: at most half of them."""
+
+
+class StepClaims(NamedTuple):
+    """What runs before a step, and after one that has changed something."""
+
+    before: list[Stmt]
+    after: list[Stmt]
+
+    def __bool__(self) -> bool:
+        return bool(self.after)
+
+
 Half = tuple[tuple[str, ...], list[Row]]
 """States, and the rows that may hold in them."""
 ENDLESS = "the machines trigger each other without end"
@@ -102,7 +116,7 @@ class Lowering(Statements):
                 )
             )
         properties = {}
-        for found in self.system.properties():
+        for found in (p for p in self.system.properties() if p.kind != "each_step"):
             for name in (found.then, found.name):
                 if name:
                     properties[name] = self.method(SYSTEM, name)
@@ -159,22 +173,50 @@ class Lowering(Statements):
         taken = self.trigger(instance, step.trigger)
         functions = [self.functions[name] for name in reached(self.functions, taken)]
         posts = any(isinstance(stmt, Post) for f in functions for stmt in walk(f.body))
-        if not (posts or step.is_stuttering):
+        claims = self._step_claims()
+        if not (posts or step.is_stuttering or claims):
             return taken
         file, line = row_place(self.machine(instance), step.trigger)
         run: Stmt = Run(taken) if posts else Call(taken, ())
         block = [run]
-        if step.is_stuttering:
+        if step.is_stuttering or claims:
             stored = {s.cell for f in functions for s in walk(f.body) if isinstance(s, Store)}
             cells = [cell for cell in self.layout.cells if cell in stored]
             block = [*(Assign(f"before_{i}", Load(cell)) for i, cell in enumerate(cells)), run]
+            if claims:
+                block = [*claims.before, *block, Assign("changed", 0)]
             for number, cell in enumerate(cells):
                 fault = Fault("changed", changed(f"{instance}.{step.trigger}", cell), file, line)
-                fail = Fail(self.faults.setdefault(fault, len(self.faults)))
+                fail: Stmt = Assign("changed", 1)
+                if step.is_stuttering:
+                    fail = Fail(self.faults.setdefault(fault, len(self.faults)))
                 block.append(If(fold("!=", Load(cell), Local(f"before_{number}")), (fail,)))
+            if claims:
+                block.append(If(Local("changed"), tuple(claims.after)))
         key = f"{taken} to completion"
         self.functions[key] = Function(key, (), tuple(block))
         return key
+
+    def _step_claims(self) -> StepClaims:
+        """The statements that hold a step against every each_step."""
+        found = StepClaims([], [])
+        for claim in (p for p in self.system.properties() if p.kind == "each_step"):
+            code = getattr(type(self.system), claim.name).__code__
+            fault = Fault("each_step", not_in_each(claim), code.co_filename, code.co_firstlineno)
+            fail = Fail(self.faults.setdefault(fault, len(self.faults)))
+            for index in members(self.system, claim):
+                prefix = "_".join(["was", claim.name, *map(str, index)])
+                before = []
+                for name in self.system.measured(claim):
+                    local = f"{prefix}_{name}"
+                    found.before.append(Call(self.method(SYSTEM, name), index, local))
+                    before.append(Local(local))
+                held = Local(f"{prefix}_holds")
+                found.after.append(
+                    Call(self.method(SYSTEM, claim.name), (*index, *before), held.name)
+                )
+                found.after.append(If(negate(held), (fail,)))
+        return found
 
     def _implication(self, premise: str, name: str, properties: dict[str, str]) -> str:
         """A function that holds where the premise does not, or the property's method does."""

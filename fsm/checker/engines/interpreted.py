@@ -18,6 +18,7 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout, OutOfRange, Packing
 from epochgate.fsm.checker.compiler.python_target import StepFault
 from epochgate.fsm.checker.engines.search import Words
+from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.errors import EndlessStep, TransitionRefused
 from epochgate.fsm.machine import Machine
@@ -34,6 +35,7 @@ class InterpretedTarget:
         self.packing = Packing(system, layout)
         self.steps = system.step_instances()
         self.covered: set[int] = set()
+        self._step_claims = StepClaims(system)
         self._names = {type(m): n for n in system.MACHINES for m in system.instances(n)}
         self._premises = {p.name: p.then for p in system.properties() if p.kind == "always"}
         # The same row may stand in the tables of several machines.
@@ -64,10 +66,14 @@ class InterpretedTarget:
         step, machine = self.steps[number]
 
         def taken() -> Words:
+            before = self._step_claims.measured()
             self.system.take(step, machine)
             if step.is_stuttering:
                 self.packing.expect_unchanged(state, f"{self.name(machine)}.{step.trigger}")
-            return self.packing.words()
+            words: Words = self.packing.words()
+            if words != state:
+                self._step_claims.expect_kept(before)
+            return words
 
         after: Words = self._guarded(taken)
         return after
@@ -101,6 +107,10 @@ class InterpretedTarget:
         if isinstance(error, OutOfRange):
             return self._numbered(
                 lambda f: f.kind == error.kind and f.message == error.message, error
+            )
+        if isinstance(error, StepClaimBroken):
+            return self._numbered(
+                lambda f: f.kind == "each_step" and f.message == str(error), error
             )
         frame, line = _origin(error.__traceback__)
         owner = frame.f_locals.get("self")

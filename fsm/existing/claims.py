@@ -1,0 +1,40 @@
+"""Claims about a machine of another library, over the names of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What must be true of a machine; `kind` is always, sometimes, before or happens."""
+
+    kind: str
+    states: tuple[str, ...] = ()
+    holds: Callable[[str], bool] | None = None
+
+
+def always(holds: Callable[[str], bool]) -> Claim:
+    """Claim that the function holds of the name of each state that is reached."""
+    return Claim("always", (), holds)
+
+
+def sometimes(holds: Callable[[str], bool]) -> Claim:
+    """Claim that the function holds of the name of some state that is reached."""
+    return Claim("sometimes", (), holds)
+
+
+def never(*states: str) -> Claim:
+    """Claim that none of the states is ever entered."""
+    return Claim("never", states)
+
+
+def before(first: str, then: str) -> Claim:
+    """Claim that `then` is never entered unless `first` was entered earlier."""
+    return Claim("before", (first, then))
+
+
+def happens(*states: str) -> Claim:
+    """Claim that some run enters these states in this order; others may come between."""
+    return Claim("happens", states)

@@ -1,0 +1,443 @@
+"""What is shared, asked for and handed over: specifications of the TLA+ examples."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from epochgate.fsm import STAY, Bool, Channel, Fifo, Int, Row, Trigger, machines
+from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, leads_to
+
+THERE = "there"
+
+
+class Client(Environment):
+    """What a client asks for and what it has, as sets of bits."""
+
+    INDEX = ("client",)
+    STATES, INITIAL = (THERE,), THERE
+
+    wanted: int = Int("all")
+    held: int = Int("all")
+
+
+class Demand(Environment):
+    """What a client may do with one set of resources."""
+
+    INDEX = ("client", "subset")
+    STATES, INITIAL = (THERE,), THERE
+
+    system: Allocator
+    client: int
+    subset: int
+
+    request: Trigger
+    allocate: Trigger
+    give_back: Trigger
+
+    ROWS = (
+        Row("request", THERE, STAY, "is_idle", "ask", "it wants these"),
+        Row("allocate", THERE, STAY, "is_wanted and is_free", "take", "these are free"),
+        Row("give_back", THERE, STAY, "is_held", "release", "it needs these no more"),
+    )
+
+    def bits(self) -> int:
+        return self.subset + 1
+
+    def is_idle(self) -> bool:
+        return (
+            self.system.person[self.client].wanted == 0
+            and self.system.person[self.client].held == 0
+        )
+
+    def is_wanted(self) -> bool:
+        return self.bits() & self.system.person[self.client].wanted == self.bits()
+
+    def is_free(self) -> bool:
+        return all(
+            self.bits() & self.system.person[i].held == 0 for i in range(self.system.clients)
+        )
+
+    def is_held(self) -> bool:
+        return self.bits() & self.system.person[self.client].held == self.bits()
+
+    def ask(self) -> None:
+        self.system.person[self.client].wanted = self.bits()
+
+    def take(self) -> None:
+        self.system.person[self.client].held += self.bits()
+        self.system.person[self.client].wanted -= self.bits()
+
+    def release(self) -> None:
+        self.system.person[self.client].held -= self.bits()
+
+
+class Allocator(ClosedSystem):
+    """SimpleAllocator: clients ask for sets of resources, and get them piece by piece."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"client": "clients", "subset": "all"}
+    CONSTANTS: ClassVar[dict[str, int]] = {"clients": 3, "all": 3}
+    STEPS = (Step("demand", "request"), Step("demand", "allocate"), Step("demand", "give_back"))
+
+    clients: int
+    person: list[Client] = machines(Client)
+    demand: dict[tuple[int, int], Demand] = machines(Demand)
+
+    @always("a resource has one client")
+    def is_exclusive(self) -> bool:
+        return all(
+            i == j or self.person[i].held & self.person[j].held == 0
+            for i in range(self.clients)
+            for j in range(self.clients)
+        )
+
+
+class Actor(Environment):
+    """Reads and writes; what it waits for stands in the queue as well."""
+
+    INDEX = ("actor",)
+    STATES, INITIAL = (THERE,), THERE
+
+    system: ReadersWriters
+    actor: int
+
+    is_reading: bool = Bool()
+    is_writing: bool = Bool()
+    waits_to_read: bool = Bool()
+    waits_to_write: bool = Bool()
+
+    ask_read: Trigger
+    ask_write: Trigger
+    stop: Trigger
+
+    ROWS = (
+        Row("ask_read", THERE, STAY, "not is_in_read", "queue_read", "it wants to read"),
+        Row("ask_write", THERE, STAY, "not is_in_write", "queue_write", "it wants to write"),
+        Row("stop", THERE, STAY, "is_active", "end", "it has done"),
+    )
+
+    def is_in_read(self) -> bool:
+        return self.waits_to_read
+
+    def is_in_write(self) -> bool:
+        return self.waits_to_write
+
+    def is_active(self) -> bool:
+        return self.is_reading or self.is_writing
+
+    def queue_read(self) -> None:
+        self.waits_to_read = True
+        self.system.desk.queue.push(self.actor)
+
+    def queue_write(self) -> None:
+        self.waits_to_write = True
+        self.system.desk.queue.push(self.system.actors + self.actor)
+
+    def end(self) -> None:
+        if self.is_reading:
+            self.is_reading = False
+        else:
+            self.is_writing = False
+
+
+class Desk(Environment):
+    """Lets the first of the queue in: a reader beside readers, a writer alone."""
+
+    STATES, INITIAL = (THERE,), THERE
+
+    system: ReadersWriters
+
+    queue: Fifo[int] = Channel("last", "places")
+
+    admit: Trigger
+
+    ROWS = (Row("admit", THERE, STAY, "is_next", "let_in", "it is the first, and may"),)
+
+    def is_next(self) -> bool:
+        return (
+            not self.queue.empty()
+            and all(not self.system.actor[i].is_writing for i in range(self.system.actors))
+            and (
+                self.queue.head() < self.system.actors
+                or all(not self.system.actor[i].is_reading for i in range(self.system.actors))
+            )
+        )
+
+    def let_in(self) -> None:
+        first = self.queue.pop()
+        if first < self.system.actors:
+            self.system.actor[first].is_reading = True
+            self.system.actor[first].waits_to_read = False
+        else:
+            self.system.actor[first - self.system.actors].is_writing = True
+            self.system.actor[first - self.system.actors].waits_to_write = False
+
+
+class ReadersWriters(ClosedSystem):
+    """ReadersWriters: three actors in one queue."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"actor": "actors"}
+    CONSTANTS: ClassVar[dict[str, int]] = {"actors": 3}
+    DERIVED: ClassVar[dict[str, str]] = {"last": "2 * actors - 1", "places": "2 * actors"}
+    STEPS = (
+        Step("actor", "ask_read"),
+        Step("actor", "ask_write"),
+        Step("desk", "admit"),
+        Step("actor", "stop"),
+    )
+
+    actors: int
+    actor: list[Actor] = machines(Actor)
+    desk: Desk = machines(Desk)
+
+    @always("who writes is alone")
+    def is_safe(self) -> bool:
+        return all(
+            not self.actor[i].is_writing
+            or (not self.actor[j].is_reading and (i == j or not self.actor[j].is_writing))
+            for i in range(self.actors)
+            for j in range(self.actors)
+        )
+
+
+class Car(Environment):
+    """Goes round over the bridge; the first half of the cars from the right, the others against
+    them.
+    """
+
+    INDEX = ("car",)
+    STATES, INITIAL = (THERE,), THERE
+
+    system: Bridge
+    car: int
+
+    gone: int = Int("last")
+
+    move_outside: Trigger
+    move_inside: Trigger
+    enter_empty: Trigger
+    enter_behind: Trigger
+
+    ROWS = (
+        Row("move_outside", THERE, STAY, "is_clear", "go", "it does not go onto the bridge"),
+        Row("move_inside", THERE, STAY, "is_on and is_room", "go", "the place before it is free"),
+        Row("enter_empty", THERE, STAY, "is_empty", "let_on", "none is on the bridge"),
+        Row("enter_behind", THERE, STAY, "may_follow", "let_on", "it follows those on the bridge"),
+    )
+
+    def comes_from_left(self) -> bool:
+        return self.car >= self.system.half
+
+    def place(self) -> int:
+        return self.gone if self.comes_from_left() else self.system.last - self.gone
+
+    def ahead(self) -> int:
+        following = (self.gone + 1) % (self.system.last + 1)
+        return following if self.comes_from_left() else self.system.last - following
+
+    def is_on(self) -> bool:
+        return self.gone == 3 or self.gone == 4
+
+    def is_clear(self) -> bool:
+        return self.gone != 2 and self.gone != 3
+
+    def is_room(self) -> bool:
+        return all(self.system.car[i].place() != self.ahead() for i in range(2 * self.system.half))
+
+    def is_empty(self) -> bool:
+        return not self.system.line.waiting.empty() and all(
+            not self.system.car[i].is_on() for i in range(2 * self.system.half)
+        )
+
+    def may_enter(self) -> bool:
+        return (
+            not self.is_on()
+            and self.is_room()
+            and all(
+                not self.system.car[i].is_on()
+                or self.system.car[i].comes_from_left() == self.comes_from_left()
+                for i in range(2 * self.system.half)
+            )
+        )
+
+    def may_follow(self) -> bool:
+        return not self.system.line.waiting.empty() and (
+            self.system.car[self.system.line.waiting.head()].may_enter()
+        )
+
+    def go(self) -> None:
+        self.gone = (self.gone + 1) % (self.system.last + 1)
+        if self.gone == 2:
+            self.system.line.waiting.push(self.car)
+
+    def let_on(self) -> None:
+        first = self.system.line.waiting.pop()
+        self.system.car[first].gone += 1
+
+
+class Line(Environment):
+    """The cars that wait before the bridge, on either side."""
+
+    STATES, INITIAL = (THERE,), THERE
+
+    waiting: Fifo[int] = Channel("last", "cars")
+
+
+class Bridge(ClosedSystem):
+    """SingleLaneBridge: two cars each way, eight places, two of them on the bridge."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"car": "cars"}
+    CONSTANTS: ClassVar[dict[str, int]] = {"half": 2, "last": 7}
+    DERIVED: ClassVar[dict[str, str]] = {"cars": "2 * half"}
+    STEPS = (
+        Step("car", "enter_empty"),
+        Step("car", "enter_behind"),
+        Step("car", "move_outside"),
+        Step("car", "move_inside"),
+    )
+
+    half: int
+    last: int
+    car: list[Car] = machines(Car)
+    line: Line = machines(Line)
+
+    @always("the cars on the bridge go one way, each in its place")
+    def is_safe(self) -> bool:
+        return all(
+            i == j
+            or not self.car[i].is_on()
+            or not self.car[j].is_on()
+            or (
+                self.car[i].place() != self.car[j].place()
+                and self.car[i].comes_from_left() == self.car[j].comes_from_left()
+            )
+            for i in range(2 * self.half)
+            for j in range(2 * self.half)
+        )
+
+    @leads_to("the first car from the right leaves the bridge", then="right_is_off")
+    def right_is_on(self) -> bool:
+        return self.car[0].is_on()
+
+    @leads_to("the first car from the right comes onto the bridge", then="right_is_on")
+    def right_is_off(self) -> bool:
+        return not self.car[0].is_on()
+
+    @leads_to("the first car from the left leaves the bridge", then="left_is_off")
+    def left_is_on(self) -> bool:
+        return self.car[2].is_on()
+
+    @leads_to("the first car from the left comes onto the bridge", then="left_is_on")
+    def left_is_off(self) -> bool:
+        return not self.car[2].is_on()
+
+
+LOOP, EAT, THINK = "loop", "eat", "think"
+
+
+class Fork(Environment):
+    """Lies with the philosopher of its number or with the one before; all but fork 1 begin with the
+    former.
+    """
+
+    INDEX = ("seat",)
+    STATES, INITIAL = (THERE,), THERE
+
+    seat: int
+
+    is_moved: bool = Bool()
+    is_clean: bool = Bool()
+
+    def is_own(self) -> bool:
+        return self.is_moved == (self.seat == 1)
+
+    def hand_over(self) -> None:
+        self.is_moved = not self.is_moved
+        self.is_clean = True
+
+
+class Philosopher(Environment):
+    """Hands over dirty forks, and eats with two clean ones."""
+
+    INDEX = ("seat",)
+    STATES, INITIAL = (LOOP, EAT, THINK), LOOP
+
+    system: Philosophers
+    seat: int
+
+    is_hungry: bool = Bool(start=True)
+
+    loop: Trigger
+    eat: Trigger
+    think: Trigger
+
+    ROWS = (
+        Row("loop", LOOP, EAT, "wants_to_eat and may_eat", None, "it has two clean forks"),
+        Row("loop", LOOP, STAY, "wants_to_eat and not may_eat", "hand_on", "a fork is missing"),
+        Row("loop", LOOP, THINK, "not wants_to_eat", "hand_on", "it is not hungry"),
+        Row("eat", EAT, LOOP, None, "dine", "it eats, and makes the forks dirty"),
+        Row("think", THINK, LOOP, None, "wake", "it is hungry again"),
+    )
+
+    def right(self) -> int:
+        return (self.seat + 1) % self.system.seats
+
+    def wants_to_eat(self) -> bool:
+        return self.is_hungry
+
+    def has_left(self) -> bool:
+        return self.system.fork[self.seat].is_own()
+
+    def has_right(self) -> bool:
+        return not self.system.fork[self.right()].is_own()
+
+    def may_eat(self) -> bool:
+        return (
+            self.has_left()
+            and self.has_right()
+            and self.system.fork[self.seat].is_clean
+            and self.system.fork[self.right()].is_clean
+        )
+
+    def hand_on(self) -> None:
+        if self.has_left() and not self.system.fork[self.seat].is_clean:
+            self.system.fork[self.seat].hand_over()
+        elif self.has_right() and not self.system.fork[self.right()].is_clean:
+            self.system.fork[self.right()].hand_over()
+
+    def dine(self) -> None:
+        self.is_hungry = False
+        self.system.fork[self.seat].is_clean = False
+        self.system.fork[self.right()].is_clean = False
+
+    def wake(self) -> None:
+        self.is_hungry = True
+
+
+class Philosophers(ClosedSystem):
+    """DiningPhilosophers: five of them, by the rules of Chandy and Misra."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"seat": "seats"}
+    CONSTANTS: ClassVar[dict[str, int]] = {"seats": 5}
+    STEPS = (
+        Step("philosopher", "loop"),
+        Step("philosopher", "eat"),
+        Step("philosopher", "think"),
+    )
+
+    seats: int
+    fork: list[Fork] = machines(Fork)
+    philosopher: list[Philosopher] = machines(Philosopher)
+
+    @always("neighbours do not eat at the same time")
+    def is_exclusive(self) -> bool:
+        return all(
+            self.philosopher[i].state != EAT or self.philosopher[(i + 1) % self.seats].state != EAT
+            for i in range(self.seats)
+        )
+
+    @leads_to("the first philosopher eats", then="first_has_eaten")
+    def first_is_hungry(self) -> bool:
+        return self.philosopher[0].is_hungry
+
+    def first_has_eaten(self) -> bool:
+        return not self.philosopher[0].is_hungry
