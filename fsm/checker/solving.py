@@ -74,6 +74,13 @@ class Solving:
         """Every way through a step from the states in which the claims hold."""
         solver = self._solver(*self.claims.values())
         ways = self.target.ways(position, lambda c: self._is_possible(solver, *c))
+        # A solver that was asked nothing before is faster with what is hard to tell.
+        ways = [
+            way
+            for way in ways
+            if way.fault is None
+            or self._is_possible(self._solver(*self.claims.values(), *way.conditions))
+        ]
         for way in ways:
             if way.fault is None:
                 self._cover(solver, way, shown.taken)
@@ -97,18 +104,22 @@ class Solving:
         """States in a row in which the claims hold, from the last of which the step breaks one, or
         ends in one of the `failing` faults.
         """
-        solver = self._solver(*self.claims.values())
         chain = [self.target.variables]
+        assumed = [*self.claims.values()]
         for distance in range(1, depth):
-            chain.insert(0, self._before(solver, chain[0], distance))
+            before, leading = self._before(chain[0], distance)
+            chain.insert(0, before)
+            assumed += leading
         for one in range(depth):
             for other in range(one):
                 pairs = zip(chain[one].values(), chain[other].values(), strict=True)
-                solver.add(z3.Or(*(a != b for a, b in pairs)))
+                assumed.append(z3.Or(*(a != b for a, b in pairs)))
         for way in self._steps[position].ways:
             broken = self._broken(way, failing)
-            if broken is not None and self._is_possible(solver, *way.conditions, broken):
-                solver.add(*way.conditions, broken)
+            if broken is None:
+                continue
+            solver = self._solver(*assumed, *way.conditions, broken)
+            if self._is_possible(solver):
                 self._simplify(solver, chain[0])
                 model = solver.model()
                 return [self._words(model, variables) for variables in chain]
@@ -128,26 +139,22 @@ class Solving:
             return None
         return z3.Not(z3.And(*(z3.substitute(c, *changed) for c in self.claims.values())))
 
-    def _before(self, solver: Any, after: dict[str, Term], distance: int) -> dict[str, Term]:
-        """Variables of a state from which some step leads to `after`, asserted."""
+    def _before(self, after: dict[str, Term], distance: int) -> tuple[dict[str, Term], list[Term]]:
+        """Variables of a state before `after`, and that a step leads from the one to the other."""
         variables = self.target.variables
         before = {
             name: z3.BitVec(f"{name} {distance} before", variable.size())
             for name, variable in variables.items()
         }
         renaming = [(variables[name], variable) for name, variable in before.items()]
-        for assumed in (*self.typed, *self.claims.values()):
-            solver.add(z3.substitute(assumed, *renaming))
+        leading = [z3.substitute(one, *renaming) for one in (*self.typed, *self.claims.values())]
         taken = []
-        for step in self._steps:
-            for way in step.ways:
-                if way.fault is None:
-                    ends = (z3.substitute(v, *renaming) for v in map(way.cells.get, variables))
-                    made = (one == end for one, end in zip(after.values(), ends, strict=True))
-                    conditions = (z3.substitute(c, *renaming) for c in way.conditions)
-                    taken.append(z3.And(*conditions, *made))
-        solver.add(z3.Or(*taken))
-        return before
+        for way in (way for step in self._steps for way in step.ways if way.fault is None):
+            ends = (z3.substitute(way.cells[name], *renaming) for name in variables)
+            made = (one == end for one, end in zip(after.values(), ends, strict=True))
+            conditions = (z3.substitute(c, *renaming) for c in way.conditions)
+            taken.append(z3.And(*conditions, *made))
+        return before, [*leading, z3.Or(*taken)]
 
     # States
 

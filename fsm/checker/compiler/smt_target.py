@@ -129,7 +129,7 @@ class SmtTarget:
             if taken is not None and is_possible(taken.conditions):
                 taken = replace(taken, locals={})
                 ways += self._called(taken, step.function, (), None, is_possible)
-        return [way for way in ways if way.fault is None or is_possible(way.conditions)]
+        return ways
 
     # Functions
 
