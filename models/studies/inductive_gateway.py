@@ -280,7 +280,17 @@ class AnyGateway(ClosedSystem):
         Step("job", trigger, is_fair=False)
         for trigger in (
             *("send", "send_late", "mark", "close", "reopen", "confirm", "confirm_late"),
-            *("hear_more", "hear_less", "lose", "lose_late", "stop_waiting", "fall", "rise", "disconnect", "renew"),
+            *(
+                "hear_more",
+                "hear_less",
+                "lose",
+                "lose_late",
+                "stop_waiting",
+                "fall",
+                "rise",
+                "disconnect",
+                "renew",
+            ),
         )
     )
     WIRING: ClassVar[dict[str, str]] = {"gateway.wire": "job", "gateway.sender": "job"}
@@ -322,7 +332,9 @@ class AnyGateway(ClosedSystem):
     def numbers_events(self) -> bool:
         return self.job[0, 0].last == self.gateway[0, 0].sent
 
-    @always("a gateway is bound to the newest attempt, and marked for the newest checkpoint at most")
+    @always(
+        "a gateway is bound to the newest attempt, and marked for the newest checkpoint at most"
+    )
     def is_bound(self) -> bool:
         return (
             self.gateway[0, 0].attempt == self.job[0, 0].number

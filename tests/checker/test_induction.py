@@ -6,19 +6,30 @@ import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from epochgate.cli import main
+from epochgate.fsm import STAY, Row, machines
 from epochgate.fsm.checker import Result, Verdict, check, check_inductive
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import FifoCells, Layout
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
+from epochgate.fsm.checker.induction import NoInvariant
+from epochgate.fsm.checker.report import report
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.closed.setting import ChangedSetting
+from epochgate.models.studies.catalogue import PROOFS
+from epochgate.models.studies.inductive import AnyResidents, AnyWindow
+from epochgate.models.studies.inductive_gateway import AnyGateway, NarrowGateway
+from tests.checker.lighting import BadSwitch, Lighting
 from tests.checker.random_systems import random_system
 
 Words = tuple[int, ...]
-SEEDS = range(8)
-PAIRS = 5
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.extended) for seed in range(3, 40))]
+PAIRS = 3
 
 
 def typed_states(layout: Layout) -> Iterator[Words]:
@@ -141,3 +152,199 @@ def test_with_a_depth_it_says_what_all_ways_through_typed_states_say(
     for name in random.Random(seed).sample([*program.properties], 2):
         result = check_inductive(system, name, depth=2)
         assert (result.counterexample is None) == exhaustive.is_inductive([name], 2), name
+
+
+def verdicts(result: Result) -> dict[str, Verdict]:
+    return {p.name: p.verdict for p in result.properties}
+
+
+def test_a_claim_that_every_step_preserves_is_shown() -> None:
+    result = check_inductive(Lighting, ["is_alike", "is_even"])
+    assert (result.verdict, result.exit_code) == (Verdict.PASS, 0)
+    assert verdicts(result) == {"is_alike": Verdict.PASS, "is_even": Verdict.PASS}
+
+
+def test_a_true_claim_that_steps_do_not_preserve_is_refused_with_its_state() -> None:
+    result = check_inductive(Lighting, "is_not_5")
+    found = result.counterexample
+    assert (result.verdict, result.exit_code) == (Verdict.FAIL, 1)
+    assert found is not None
+    assert found.kind == "inductive"
+    assert found.initial["lamps"]["number"] == 3
+    assert [step.label for step in found.steps] == ["lamps.count"]
+    text = report("lighting", result)
+    assert "not preserved by lamps.count: the count is never 5" in text
+    assert "this state need not be reachable" in text
+    assert "         lamps.number: 3\n    1. lamps.count: by two" in text
+    assert "left" not in text, "what is as at the start is not told"
+
+
+def test_a_lemma_is_shown_with_the_claim_and_never_only_assumed() -> None:
+    helped = check_inductive(Lighting, "is_not_5", lemmas=["is_even"])
+    assert verdicts(helped) == {"is_not_5": Verdict.PASS, "is_even": Verdict.PASS}
+    assert [p.kind for p in helped.properties] == ["inductive", "lemma"]
+    untrue = check_inductive(Lighting, "is_not_5", lemmas=["is_low"])
+    assert untrue.verdict is Verdict.FAIL
+    assert verdicts(untrue)["is_low"] is Verdict.FAIL
+    # Each of these two would follow from the other one, and neither from a state before.
+    circular = check_inductive(Lighting, "is_not_5", lemmas=["is_not_1"])
+    assert circular.verdict is Verdict.FAIL
+
+
+def test_a_claim_that_no_typed_state_satisfies_is_told() -> None:
+    result = check_inductive(Lighting, "is_nothing")
+    assert result.verdict is Verdict.FAIL
+    assert "no typed state at all satisfies the claims" in report("lighting", result)
+    assert result.counterexample is not None
+    assert (result.counterexample.kind, result.counterexample.steps) == ("always", ())
+
+
+def test_a_claim_that_the_ranges_say_already_is_told() -> None:
+    result = check_inductive(Lighting, "is_in_range")
+    assert (result.verdict, result.exit_code) == (Verdict.VACUOUS, 3)
+    assert "the ranges say it" in result.properties[0].detail
+
+
+def test_a_claim_whose_premise_never_holds_is_told() -> None:
+    alone = check_inductive(Lighting, "is_lit", lemmas=["is_even"])
+    assert verdicts(alone)["is_lit"] is Verdict.VACUOUS
+    assert "is_odd" in alone.properties[0].detail
+
+
+def test_a_greater_depth_shows_more() -> None:
+    assert check_inductive(Lighting, "is_not_5", depth=2).verdict is Verdict.FAIL
+    # 5 comes after 3, that after 1, that after 7, and that after 5, which is excluded.
+    result = check_inductive(Lighting, "is_not_5", depth=7)
+    assert result.verdict is Verdict.PASS
+    shown = check_inductive(Lighting, "is_not_5", depth=2).counterexample
+    assert shown is not None
+    assert len(shown.steps) == 2
+
+
+def test_what_fails_at_the_start_is_found_there() -> None:
+    result = check_inductive(Lighting, "is_low", depth=5)
+    assert result.counterexample is not None
+    assert [step.label for step in result.counterexample.steps] == ["lamps.count"] * 2
+    assert result.counterexample.kind == "always"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("has_light", "claimed as sometimes"),
+        ("is_more", "takes nothing"),
+        ("most", "no claim 'most'"),
+        ("unknown", "is_alike, is_even, is_not_5"),
+    ],
+)
+def test_what_is_no_invariant_is_refused(name: str, told: str) -> None:
+    with pytest.raises(NoInvariant, match=told):
+        check_inductive(Lighting, name)
+
+
+def test_a_step_that_fails_is_told_and_counts_if_that_is_asked_for() -> None:
+    told = check_inductive(BadSwitch, "is_even")
+    assert told.verdict is Verdict.PASS
+    assert any("lamps.switch may fail: lamps: it is never bright" in note for note in told.notes)
+    strict = check_inductive(BadSwitch, "is_even", without_faults=True)
+    assert strict.verdict is Verdict.FAIL
+    assert strict.counterexample is not None
+    assert "not excluded: lamps: it is never bright" in strict.counterexample.message
+    assert strict.counterexample.initial["lamps"]["number"] == 6
+    helped = check_inductive(BadSwitch, "is_even", lemmas=["is_dark"], without_faults=True)
+    assert (helped.verdict, helped.notes) == (Verdict.FAIL, [])
+
+
+def test_a_budget_of_time_ends_the_check() -> None:
+    result = check_inductive(AnyGateway, "all", max_seconds=0.01)
+    assert (result.verdict, result.exit_code) == (Verdict.BOUNDED, 4)
+    assert "budget" in result.stopped
+
+
+SMALL_PROOFS: tuple[ClosedSystem, ...] = (
+    AnyGateway(attempts=63, checkpoints=63, numbers=63, held_max=2),
+    AnyWindow(event_bytes=63, unconfirmed_bytes_max=15, bytes=255),
+    AnyResidents(attempts=63, F=63),
+)
+
+
+@pytest.mark.parametrize("system", SMALL_PROOFS, ids=lambda s: type(s).__name__)
+def test_the_protocols_invariants_are_shown_with_what_they_need(system: ClosedSystem) -> None:
+    result = check_inductive(system, "all", without_faults=True)
+    assert result.verdict is Verdict.PASS, report("proof", result)
+    assert len(result.properties) > 3
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", PROOFS)
+def test_they_are_shown_for_a_million_of_everything(name: str) -> None:
+    result = check_inductive(PROOFS[name], "all", without_faults=True)
+    assert result.verdict is Verdict.PASS, report(name, result)
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        AnyGateway(attempts=1, checkpoints=2, numbers=4, held_max=1),
+        AnyWindow(event_bytes=3, unconfirmed_bytes_max=2, bytes=5),
+        AnyResidents(attempts=2, F=3),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_what_is_shown_holds_in_a_search_of_few(system: ClosedSystem) -> None:
+    result = check(system)
+    assert result.verdict in (Verdict.PASS, Verdict.VACUOUS)
+    assert {p.verdict for p in result.properties if p.kind == "always"} == {Verdict.PASS}
+
+
+class LeakingGateway(NarrowGateway):
+    """Puts events on the wire while it is closed."""
+
+    ROWS = tuple(
+        Row("send", row.source, STAY, "is_bound and reaches_attempt", "put_on_wire", "a leak")
+        if row.actions == ("hold",)
+        else row
+        for row in NarrowGateway.ROWS
+    )
+
+
+class LeakingJob(AnyGateway):
+    CONSTANTS: ClassVar[dict[str, int]] = {
+        **AnyGateway.CONSTANTS,
+        **dict.fromkeys(("attempts", "checkpoints", "numbers"), 63),
+    }
+    gateway: list[list[LeakingGateway]] = machines(LeakingGateway)  # type: ignore[assignment]
+
+
+def test_a_gateway_that_leaks_is_not_shown_to_hold_back() -> None:
+    result = check_inductive(LeakingJob, "all")
+    assert verdicts(result)["holds_back"] is Verdict.FAIL
+    assert result.counterexample is not None
+    assert result.counterexample.steps[-1].label == "job[0][0].send"
+
+
+def test_a_claim_of_the_protocol_that_needs_more_is_refused_with_its_state(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", "setting", "--inductive", "keeps_what_was_acknowledged"]) == 1
+    shown = capsys.readouterr().out
+    assert "not preserved by job.store: I12" in shown
+    assert "client.acknowledged: 1" in shown
+    assert check(ChangedSetting(E=2, F=1)).verdict is not Verdict.FAIL
+
+
+def test_the_command_shows_claims_and_refuses_what_does_not_go_together(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    system = "tests.checker.lighting:Lighting"
+    assert main(["check", system, "--inductive", "is_not_5", "--with", "is_even"]) == 0
+    assert "PASS    lemma      the count is even" in capsys.readouterr().out
+    assert main(["check", system, "--inductive", "is_not_5", "--depth", "7"]) == 0
+    capsys.readouterr()
+    for wrong in (["--with", "is_even"], ["--depth", "2"], ["--without-faults"]):
+        assert main(["check", system, *wrong]) == 2
+        assert wrong[0] in capsys.readouterr().err
+    for wrong in (["--simulate", "9"], ["--workers", "2"], ["--max-states", "3"]):
+        assert main(["check", system, "--inductive", "is_even", *wrong]) == 2
+        assert wrong[0] in capsys.readouterr().err
+    assert main(["check", system, "valve", "--inductive", "is_even"]) == 2
