@@ -11,6 +11,7 @@ next one and in the first K states of every run (k-induction).
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -268,9 +269,7 @@ class _Inductive:
         before, label = chain[-1], self.program.steps[number].label
         if any(self._broken(state) is not None for state in chain):
             raise InvariantBroken(f"the solver takes the claims to hold where they do not: {chain}")
-        steps: list[int] = []
-        if self.depth > 1:
-            steps, _ = Retelling(self._target(), self.program).steps_along(chain)
+        steps = [self._between(*pair) for pair in itertools.pairwise(chain)]
         try:
             after = self.plain.take(before, number)
         except StepFault as stepped:
@@ -283,6 +282,13 @@ class _Inductive:
             raise InvariantBroken(f"the solver says that {label} breaks a claim after {before}")
         message = f"not preserved by {label}: {shown.broken.text} ({UNREACHED})"
         shown.counterexample = self._told(chain[0], (*steps, number), shown.broken, message)
+
+    def _between(self, state: Words, following: Words) -> int:
+        """The first step that leads from one state to the other."""
+        for number in range(len(self.program.steps)):
+            if number in self._enabled(state) and self._taken(state, number) == following:
+                return number
+        raise InvariantBroken(f"the solver took a step from {state} to {following}: there is none")
 
     def _target(self) -> InterpretedTarget:
         return InterpretedTarget(self.system, self.program, self.layout)

@@ -27,6 +27,10 @@ STUDIES = Catalogue(
 
 PROOFS = Catalogue(
     {
+        "any_gateway": (
+            "epochgate.models.studies.inductive_gateway:AnyGateway",
+            "The gateway in any job: a million attempts, checkpoints and events, in any order.",
+        ),
         "any_residents": (
             "epochgate.models.studies.inductive:AnyResidents",
             "The processes of a subtask, with a million attempts each, and a million failures.",

@@ -99,7 +99,7 @@ class AnyJob(Environment):
     upto: int = Int("numbers")
     """The last event on the wire before the coordinator's snapshot."""
     is_sending: bool = Bool()
-    """The sender of this step does not know yet what has become of its event."""
+    """The sender of this step does not know yet where its event is."""
 
     send: Trigger
     send_late: Trigger
@@ -252,7 +252,7 @@ class AnyJob(Environment):
         self.learn()
 
     def learn(self) -> None:
-        """The sender of this step, or one whose event was held, knows what has become of it."""
+        """The sender of this step, or one whose event was held, knows where it is."""
         assert self.is_sending or self.waiting > 0, "I4: a sender is told of its event once"
         if self.is_sending:
             self.is_sending = False
@@ -261,7 +261,7 @@ class AnyJob(Environment):
 
 
 class AnyGateway(ClosedSystem):
-    """The gateway in any job: a million attempts, checkpoints and events, late and repeated."""
+    """The gateway in any job: a million attempts, checkpoints and events, in any order."""
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"coordinator": "coordinators", "subtask": "subtasks"}
     CONSTANTS: ClassVar[dict[str, int]] = {
@@ -303,10 +303,10 @@ class AnyGateway(ClosedSystem):
     held_max: int
     event: int
 
-    gateway: list[list[NarrowGateway]] = machines(NarrowGateway)
+    gateway: dict[tuple[int, int], NarrowGateway] = machines(NarrowGateway)
     attempt: list[PlainAttempt] = machines(PlainAttempt)
     snapshot: list[PlainSnapshot] = machines(PlainSnapshot)
-    job: list[list[AnyJob]] = machines(AnyJob)
+    job: dict[tuple[int, int], AnyJob] = machines(AnyJob)
 
     @always("I2: what is sent after the snapshot is not on the wire before the gateway reopens")
     def holds_back(self) -> bool:

@@ -33,6 +33,7 @@ ACTIONS = {
     "sink": "self.y = self.y - 1",
     "rise": "self.y = {k} - self.x",
     "send": "self.other.tell(self.x)",
+    "send_both": "self.other.tell({k})\n        self.other.tell(self.x)",
     "twice": "self.again()",
     "guard": "assert self.x != {k} or self.flag, 'a number without its flag'",
 }
@@ -65,7 +66,7 @@ def random_system(seed: int, folder: Path) -> type[ClosedSystem]:
 
 def _text(draw: random.Random) -> str:
     def filled(text: str) -> str:
-        return text.format(k=draw.randint(0, 3))
+        return text.format(k=draw.randint(0, 4))
 
     def actions() -> str:
         return repr(", ".join(draw.sample([*ACTIONS], draw.randint(1, 2))))
@@ -111,7 +112,7 @@ def _text(draw: random.Random) -> str:
             "    def tell(self, value: int) -> None:",
             "        self.items.push(value)",
             "class RandomSystem(ClosedSystem):",
-            "    CONSTANTS: ClassVar = {'most': 3, 'room': 2}",
+            "    CONSTANTS: ClassVar = {'most': 4, 'room': 2}",
             "    WIRING: ClassVar = {'one.other': 'wire'}",
             "    STEPS: ClassVar = (Step('one', 'go'), Step('one', 'work'), Step('one', 'turn'),",
             "        Step('wire', 'bring'))",

@@ -115,7 +115,7 @@ def test_the_solver_says_what_all_typed_states_say(seed: int, tmp_path: Path) ->
     lowering = Lowering(system())
     program = lowering.program()
     exhaustive = Exhaustive(program, lowering.layout)
-    assert len({*exhaustive.states}) == exhaustive.count == 2 * 4 * 6 * 2 * 21
+    assert len({*exhaustive.states}) == exhaustive.count == 2 * 5 * 7 * 2 * 31
     draw = random.Random(seed)
     names = [*program.properties]
     reachable = {p.name for p in check(system, engine="python").properties}
@@ -313,7 +313,7 @@ class LeakingJob(AnyGateway):
         **AnyGateway.CONSTANTS,
         **dict.fromkeys(("attempts", "checkpoints", "numbers"), 63),
     }
-    gateway: list[list[LeakingGateway]] = machines(LeakingGateway)  # type: ignore[assignment]
+    gateway: dict[tuple[int, int], LeakingGateway] = machines(LeakingGateway)  # type: ignore[assignment]
 
 
 def test_a_gateway_that_leaks_is_not_shown_to_hold_back() -> None:
