@@ -219,11 +219,14 @@ class _Inductive:
                 )
         return found
 
-    def _enabled(self, state: Words) -> list[int]:
+    def _enabled(self, state: Words) -> Sequence[int]:
+        """The steps that may be possible: one whose guard fails hinders no other here, and one that
+        is not possible is refused.
+        """
         try:
             return self.plain.enabled(state)
         except StepFault:
-            return []
+            return range(len(self.program.steps))
 
     def _taken(self, state: Words, step: int) -> Words | None:
         """The state after a step; None where it fails."""
@@ -286,7 +289,7 @@ class _Inductive:
     def _between(self, state: Words, following: Words) -> int:
         """The first step that leads from one state to the other."""
         for number in range(len(self.program.steps)):
-            if number in self._enabled(state) and self._taken(state, number) == following:
+            if self._taken(state, number) == following:
                 return number
         raise InvariantBroken(f"the solver took a step from {state} to {following}: there is none")
 
