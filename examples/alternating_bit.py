@@ -23,7 +23,7 @@ from epochgate.fsm import (
     machines,
     output,
 )
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, leads_to
+from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, implements, leads_to
 
 
 class ToReceiver(Port):
@@ -53,7 +53,7 @@ class Sender(Machine):
     resend: Trigger
     acknowledged: Trigger
 
-    ROWS = (
+    ROWS: ClassVar[tuple[Row, ...]] = (
         Row("send", "ready", "waiting", None, "take, transmit", "a new value"),
         Row("resend", "waiting", STAY, None, "transmit", "perhaps it was lost"),
         Row("acknowledged", "waiting", "ready", "is_mine", None, "it has arrived"),
@@ -206,6 +206,50 @@ class Wire(Environment):
         self.answers.push(bit)
 
 
+class Transfer(Machine):
+    """One value after the other gets from here to there, as if there were no wire."""
+
+    STATES, INITIAL = ("ready", "sent", "arrived"), "ready"
+
+    bit: int = Int(1)
+    value: int = Int("value_max")
+    received: int = Int("value_max")
+
+    send: Trigger
+    arrive: Trigger
+    confirm: Trigger
+
+    ROWS = (
+        Row("send", "ready", "sent", None, "take", "a new value"),
+        Row("arrive", "sent", "arrived", None, "copy", "it is received"),
+        Row("confirm", "arrived", "ready", None, None, "the sender knows"),
+    )
+
+    def take(self, value: int) -> None:
+        self.bit = 1 - self.bit
+        self.value = value
+
+    def copy(self) -> None:
+        self.received = self.value
+
+
+class Handover(ClosedSystem):
+    """What the protocol is for: its specification."""
+
+    CONSTANTS: ClassVar[dict[str, int]] = {"choices": 2}
+    DERIVED: ClassVar[dict[str, str]] = {"value_max": "choices - 1"}
+    STEPS = (
+        Step("transfer", "send", over=("choices",), is_fair=False),
+        Step("transfer", "arrive"),
+        Step("transfer", "confirm"),
+    )
+    UNREAD: ClassVar[dict[str, str]] = {
+        "transfer.received": "what implements this has to have it",
+    }
+
+    transfer: Transfer = machines(Transfer)
+
+
 class AlternatingBit(ClosedSystem):
     """Values in some number, and channels with room for two messages each."""
 
@@ -242,3 +286,14 @@ class AlternatingBit(ClosedSystem):
     @leads_to("the sender gets on to the next value", then="is_ready")
     def is_waiting(self) -> bool:
         return self.sender.state == "waiting"
+
+    @implements("each value gets over once, and in order", Handover, choices="choices")
+    def as_handover(self, specification: Handover) -> None:
+        transfer = specification.transfer
+        transfer.bit = self.sender.bit
+        transfer.value = self.sender.value
+        transfer.received = self.receiver.value
+        if self.sender.state == "ready":
+            transfer.state = "ready"
+        else:
+            transfer.state = "arrived" if self.receiver.bit == self.sender.bit else "sent"

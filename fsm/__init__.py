@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.errors import DeclarationError, ReplayDiverged, TransitionRefused
-from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque
+from epochgate.fsm.fields import Array, Bool, Channel, Fifo, Int, Opaque, Set
 from epochgate.fsm.handles import Handle, Handles, drive
 from epochgate.fsm.journal import Journal, JournalEntry, MemoryJournal, replay
 from epochgate.fsm.machine import Machine, Trigger
@@ -48,6 +48,7 @@ __all__ = [
     "Port",
     "ReplayDiverged",
     "Row",
+    "Set",
     "System",
     "TableCell",
     "Timer",

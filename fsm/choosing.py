@@ -42,23 +42,25 @@ class Tape:
         self._next = 0
         self.told: list[int] = []
         """The values that were chosen, as far as the step has come."""
-        self.wanted: Sequence[int] | None = None
-        """The values to choose, where a known way is taken once more."""
+        self._wanted: Sequence[int] = ()
 
-    def begin(self, positions: Choices = ()) -> None:
-        """Take the first way that begins with these choices."""
+    def begin(self, positions: Choices = (), values: Sequence[int] = ()) -> None:
+        """Take the first way that begins with these choices, by position or by value."""
         self.positions, self._counts = [*positions], [0] * len(positions)
+        self._wanted = values
         self.rewind()
 
     def rewind(self) -> None:
         """Take this way from its beginning."""
-        self._next, self.told, self.wanted = 0, [], None
+        self._next, self.told = 0, []
 
     def choose(self, count: int) -> int:
-        """A number below `count`; raises WayClosed for a known way that has another one."""
+        """A number below `count`; raises WayClosed for a known way that has another one, and
+        TooManyChoices.
+        """
         at = self._next
         if at == CHOICES_MAX:
-            raise TooManyChoices
+            raise TooManyChoices(f"a step chooses more than {CHOICES_MAX} values")
         self._next += 1
         if at == len(self.positions):
             self.positions.append(0)
@@ -72,9 +74,9 @@ class Tape:
         """One of these values; raises NothingToChoose if there is none."""
         values = options if isinstance(options, range) else tuple(dict.fromkeys(options))
         if not values:
-            raise NothingToChoose
-        if self.wanted is not None and self._next < len(self.wanted):
-            if (wanted := self.wanted[self._next]) not in values:
+            raise NothingToChoose("there is nothing to choose from")
+        if self._next < len(self._wanted):
+            if (wanted := self._wanted[self._next]) not in values:
                 raise WayClosed
             position = values.index(wanted)
             self.positions[self._next :] = [position]
@@ -84,7 +86,12 @@ class Tape:
         return chosen
 
     def advance(self) -> bool:
-        """Go over to the next way; False if there is none."""
+        """Go over to the beginning of the next way; False if there is none."""
+        is_over = not self._to_next()
+        self.rewind()
+        return not is_over
+
+    def _to_next(self) -> bool:
         del self.positions[self._next :], self._counts[self._next :]
         while self.positions and self.positions[-1] + 1 >= self._counts[-1]:
             self.positions.pop()
@@ -101,7 +108,29 @@ Over = str | range | tuple[int, ...]
 
 def options(over: Over, constants: dict[str, int]) -> Sequence[int]:
     """The values that an argument of a step may have; KeyError for an unknown constant."""
-    return range(constants[over]) if isinstance(over, str) else tuple(dict.fromkeys(over))
+    if isinstance(over, str):
+        return range(constants[over])
+    return over if isinstance(over, range) else tuple(dict.fromkeys(over))
+
+
+def fault_of(over: Over, constants: Iterable[str]) -> str:
+    """What is wrong with what a step chooses an argument from; empty if nothing is."""
+    if isinstance(over, str):
+        return "" if over in constants else f"{over!r} is no constant; there are {[*constants]}"
+    if over and all(type(one) is int for one in over):
+        return ""
+    return f"{over!r} is no choice; name a constant, or write a range or a tuple of numbers"
+
+
+def named(step: str, values: Sequence[int]) -> str:
+    """A step with what it chose, `shop.deliver(2)`, as a counterexample and a schedule name it."""
+    return f"{step}({', '.join(map(str, values))})" if values else step
+
+
+def parsed(step: str) -> tuple[str, tuple[int, ...]]:
+    """The step and the values of such a name; ValueError for one that is not."""
+    name, _, values = step.partition("(")
+    return name, tuple(int(value) for value in values.rstrip(")").split(",") if value.strip())
 
 
 F = TypeVar("F", bound=Callable[..., Any])

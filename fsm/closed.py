@@ -10,17 +10,17 @@ Properties are methods of the system over what its machines hold.
 
 from __future__ import annotations
 
-import ast
-import inspect
-import operator
+import itertools
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
 from epochgate.errors import UsageError
-from epochgate.fsm.choosing import initially as initially, start_conditions
+from epochgate.fsm import choosing, declared, shared
+from epochgate.fsm.bounded import BoundedDeque, Full
+from epochgate.fsm.choosing import Tape, WayClosed, initially as initially, start_conditions
 from epochgate.fsm.claims import (
     Fairness as Fairness,
     Property as Property,
@@ -29,6 +29,7 @@ from epochgate.fsm.claims import (
     each_step as each_step,
     eventually as eventually,
     eventually_always as eventually_always,
+    implements as implements,
     infinitely_often as infinitely_often,
     leads_to as leads_to,
     sometimes as sometimes,
@@ -37,12 +38,12 @@ from epochgate.fsm.claims import (
     weakly_fair as weakly_fair,
 )
 from epochgate.fsm.declaration import expand
-from epochgate.fsm.errors import DeclarationError, EndlessStep
+from epochgate.fsm.derived import derived
+from epochgate.fsm.errors import EndlessStep
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Emitted
-from epochgate.fsm.rows import ANY
 from epochgate.fsm.run_to_completion import Call, Waiting
-from epochgate.fsm.source import class_place
+from epochgate.fsm.source import names_in
 from epochgate.fsm.subset.reading import fields_read
 from epochgate.fsm.system import System
 
@@ -75,6 +76,13 @@ class Environment(Machine):
             setattr(cls, name, property(partial(_peer, machine)))
         super().__init_subclass__(unchecked=unchecked)
 
+    def one_of(self, options: Iterable[int]) -> int:
+        """Choose one of these numbers: a range, a tuple, or `n for n in range(...) if ...`. A check
+        goes on with each of them; there has to be one.
+        """
+        tape: Tape = self.system.tape
+        return tape.value(options)
+
 
 def _peer(name: str, machine: Machine) -> Machine:
     index = machine.index if machine.system.MACHINES[name].INDEX else ()
@@ -87,7 +95,8 @@ class ClosedSystem(System):
     STEPS lists what can happen; WIRING maps "machine.port" to the machine that handles its effects
     (same index sets); CONSTANTS holds the bounds that fields name. DERIVED maps constants that
     are not set to what they follow from: sums, differences, products and quotients of the others,
-    `max(a, b)` and `min(a, b)`.
+    `max(a, b)` and `min(a, b)`. A field in the class body of the system, `turn: int = Int("last")`,
+    is shared: any machine may write `self.system.turn`.
     """
 
     STEPS: ClassVar[tuple[Step, ...]] = ()
@@ -111,145 +120,13 @@ class ClosedSystem(System):
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
         if missing:
             cls.CONSTANTS = {**cls.CONSTANTS, **missing}
+        shared.declare(cls, Environment)
         super().__init_subclass__()
-        cls._check_steps()
 
     @classmethod
-    def _check_steps(cls) -> None:
-        def fault(text: str) -> DeclarationError:
-            file, line = class_place(cls)
-            place = f"{file}:{line}: " if line else ""
-            return DeclarationError(f"{place}{cls.__module__}.{cls.__name__}: {text}")
-
-        for step in cls.STEPS:
-            machine = cls.MACHINES.get(step.machine)
-            if machine is None:
-                raise fault(
-                    f"a step names the machine {step.machine!r}, but there are {[*cls.MACHINES]}"
-                )
-            if step.trigger not in machine.triggers():
-                raise fault(
-                    f"{step.machine!r} has no trigger {step.trigger!r} to take a step by; it has "
-                    f"{', '.join(machine.triggers())}"
-                )
-            if names := machine.trigger_parameters(step.trigger):
-                raise fault(
-                    f"{step.machine}.{step.trigger} takes {', '.join(names)}, but a step "
-                    f"gets no arguments; let a machine of the surroundings fire it"
-                )
-        cls._check_fairness(fault)
-        cls._check_step_claims(fault)
-        known = {
-            name
-            for machine_name, machine in cls.MACHINES.items()
-            for row in machine.ROWS
-            for place in ("", *(f" from {state}" for state in expand(machine.STATES, row)))
-            for name in (
-                f"{machine_name}.{row.trigger}{place}",
-                f"{machine_name}.{row.trigger}{place}: {row.because}",
-            )
-        }
-        for name in cls.UNTAKEN:
-            if name not in known:
-                raise fault(f"UNTAKEN names {name!r}, which is no trigger or row of a machine")
-        cls._check_peers(fault)
-        cls._check_wires(fault)
-
-    @classmethod
-    def _check_fairness(cls, fault: Callable[[str], DeclarationError]) -> None:
-        known = {step.name: cls.MACHINES[step.machine] for step in cls.STEPS}
-        for one in cls.FAIRNESS:
-            meant = known if one.steps == (ANY,) else one.steps
-            if not meant:
-                raise fault("FAIRNESS names no step; name some, or ANY")
-            for name in meant:
-                if name not in known:
-                    raise fault(f"FAIRNESS names the step {name!r}, but there are {[*known]}")
-                sets = known[name].INDEX
-                if one.each and one.each not in sets:
-                    raise fault(
-                        f"FAIRNESS is demanded for each {one.each!r}, but {name!r} is a step of a "
-                        f"machine with INDEX {sets!r}; leave it out, or `each`"
-                    )
-
-    @classmethod
-    def _check_step_claims(cls, fault: Callable[[str], DeclarationError]) -> None:
-        for claim in (p for p in cls.properties() if p.kind == "each_step"):
-            given = (claim.each,) if claim.each else ()
-            own = getattr(cls, claim.name).__code__.co_varnames[1 : 1 + len(given)]
-            if claim.each and (claim.each not in cls.INDEX_SETS or own != given):
-                raise fault(
-                    f"{claim.name} is claimed for each {claim.each!r}: that is one of the index "
-                    f"sets {[*cls.INDEX_SETS]}, and the first parameter is named for it"
-                )
-            for name in cls.measured(claim):
-                method = getattr(cls, name, None)
-                code = method.__code__ if inspect.isfunction(method) else None
-                if code is None or code.co_varnames[1 : code.co_argcount] != given:
-                    raise fault(
-                        f"{claim.name} takes {name!r}, but {cls.__name__} has no method of that "
-                        f"name with the parameters (self{', ' + claim.each if given else ''}), "
-                        f"which would say what it was before the step"
-                    )
-
-    @classmethod
-    def _check_peers(cls, fault: Callable[[str], DeclarationError]) -> None:
-        for machine in cls.MACHINES.values():
-            for name, target in machine.PEERS.items():
-                told = f"PEERS of {machine.__name__} lead {name!r} to {target!r}"
-                if target not in cls.MACHINES:
-                    raise fault(f"{told}, which is no machine")
-                if cls.MACHINES[target].INDEX not in ((), machine.INDEX):
-                    raise fault(
-                        f"{told}, which has INDEX {cls.MACHINES[target].INDEX!r}: name one "
-                        f"that has INDEX {machine.INDEX!r}, or none"
-                    )
-
-    @classmethod
-    def _check_wires(cls, fault: Callable[[str], DeclarationError]) -> None:
-        for wire, target in cls.WIRING.items():
-            name, _, port = wire.partition(".")
-            if name not in cls.MACHINES or port not in cls.MACHINES[name].PORTS:
-                raise fault(f"WIRING names {wire!r}, which is no port of a machine")
-            if target not in cls.MACHINES:
-                raise fault(f"WIRING leads {wire!r} to {target!r}, which is no machine")
-            if not cls.MACHINES[target].IS_ENVIRONMENT:
-                raise fault(
-                    f"WIRING leads {wire!r} to {target!r}, but effects leave the protocol: let "
-                    f"{cls.MACHINES[target].__name__} be a subclass of Environment"
-                )
-            sets, taken = cls.MACHINES[name].INDEX, cls.MACHINES[target].INDEX
-            if sets != taken:
-                raise fault(
-                    f"WIRING leads {wire!r}, a port of each {' and '.join(sets) or 'machine'}, to "
-                    f"{target!r}, which has INDEX {taken!r}: give it INDEX = {sets!r}, and let it "
-                    f"fire triggers of a machine that all of them share"
-                )
-            for message, names in cls.MACHINES[name].PORTS[port].port.messages().items():
-                cls._check_handler(f"{wire}.{message}", cls.MACHINES[target], message, names, fault)
-        cls.SUBSET.check_separation()  # of the handlers too
-
-    @classmethod
-    def _check_handler(
-        cls,
-        message: str,
-        machine: type[Machine],
-        name: str,
-        given: tuple[str, ...],
-        fault: Callable[[str], DeclarationError],
-    ) -> None:
-        told = f"{machine.__name__} handles {message}({', '.join(given)})"
-        if name in machine.triggers():
-            taken = machine.trigger_parameters(name)
-            if len(taken) > len(given):
-                raise fault(f"{told} by a trigger that takes {', '.join(taken)}")
-            return
-        if not inspect.isfunction(getattr(machine, name, None)):
-            raise fault(f"{told}, but has no trigger or method {name!r}")
-        handler = cls.SUBSET.tree(machine, name)
-        if len(handler.parameters) != len(given):
-            taken = handler.parameters
-            raise fault(f"{told} by a method that takes {', '.join(taken) or 'nothing'}")
+    def _declare(cls) -> None:
+        super()._declare()
+        declared.check(cls)
 
     def __init__(self, **constants: int) -> None:
         super().__init__(**self.evaluated(constants))
@@ -257,21 +134,28 @@ class ClosedSystem(System):
             name, port = wire.split(".")
             self.bind(name, port, _Wired(self, target, len(self.MACHINES[name].INDEX)))
 
+    tape = Tape()
+    """What is chosen in the step that is taken."""
+
     def _queues(self) -> tuple[deque[Emitted], deque[Waiting], deque[Call]]:
         self._bounded = BoundedDeque(), BoundedDeque(), BoundedDeque()
         return self._bounded
 
-    def take(self, step: Step, machine: Machine) -> None:
-        """Take a step of an instance, to completion.
+    def take(self, step: Step, machine: Machine, tape: Tape | None = None) -> None:
+        """Take a step of an instance, to completion, in the way of the tape, or in the first one.
 
-        Raises TransitionRefused or AssertionError as the machines do, and EndlessStep when they
-        trigger each other without end.
+        Raises TransitionRefused or AssertionError as the machines do, EndlessStep when they
+        trigger each other without end, WayClosed, NothingToChoose and TooManyChoices.
         """
+        self.tape = Tape() if tape is None else tape
+        arguments = [self.tape.value(each) for each in self.options(step)]
+        if arguments and not self.is_enabled(step, machine, *arguments):
+            raise WayClosed
         for queue in self._bounded:
             queue.clear()
             queue.room = self.CALLS_MAX
         try:
-            getattr(machine, step.trigger)()
+            getattr(machine, step.trigger)(*arguments)
             self.settle()
         except Full:
             raise EndlessStep(self.CALLS_MAX) from None
@@ -302,6 +186,15 @@ class ClosedSystem(System):
         for name, rule in cls.DERIVED.items():
             found[name] = derived(rule, {**cls.CONSTANTS, **found}, f"{cls.__name__}.{name}")
         return found
+
+    def claims(self) -> tuple[Property, ...]:
+        """All properties; one for each member where that is claimed, but of claims about steps."""
+        found: list[Property] = []
+        for one in self.properties():
+            is_each = one.each and one.kind != "each_step"
+            size = self.constants[self.INDEX_SETS[one.each]] if is_each else 0
+            found += map(one.of, range(size)) if is_each else [one]
+        return tuple(found)
 
     @classmethod
     def properties(cls) -> tuple[Property, ...]:
@@ -339,7 +232,11 @@ class ClosedSystem(System):
             machine = cls.MACHINES[target]
             messages = cls.MACHINES[name].PORTS[port].port.messages()
             methods += [(machine, one) for one in messages if one not in machine.triggers()]
+        mapped = set[str]()
         for claim in cls.properties():
+            if claim.kind == "implements":
+                mapped |= names_in(getattr(cls, claim.name))
+                continue
             methods += [(None, name) for name in (claim.name, claim.then) if name]
             methods += [(None, name) for name in cls.measured(claim)]
         methods += [(None, name) for name in start_conditions(cls)]
@@ -348,7 +245,8 @@ class ClosedSystem(System):
             f"{name}.{field}"
             for name, machine in cls.MACHINES.items()
             for field in machine.FIELDS
-            if (machine, field) not in read and f"{name}.{field}" not in cls.UNREAD
+            if (machine, field) not in read and field not in mapped
+            if f"{name}.{field}" not in cls.UNREAD
         ]
 
     @classmethod
@@ -366,31 +264,23 @@ class ClosedSystem(System):
         """Each step with each instance that may take it, in the order of STEPS and indices."""
         return [(step, machine) for step in self.STEPS for machine in self.instances(step.machine)]
 
-    def is_enabled(self, step: Step, machine: Machine) -> bool:
-        """Whether a row of the step's trigger holds now, other than an ignoring one."""
+    def options(self, step: Step) -> list[Sequence[int]]:
+        """What a step chooses each of its arguments from."""
+        return [choosing.options(over, self.constants) for over in step.over]
+
+    def is_enabled(self, step: Step, machine: Machine, *given: int) -> bool:
+        """Whether a row of the step's trigger holds now, other than an ignoring one; without
+        arguments, whether one does with some of what the step may choose.
+        """
+        if step.over and not given:
+            ways = itertools.product(*self.options(step))
+            return any(self.is_enabled(step, machine, *way) for way in ways)
         return any(
-            all(bool(getattr(machine, name)()) == expected for name, expected in row.literals)
+            all(machine.bound_callback(name)(*given) == held for name, held in row.literals)
             for row in machine.ROWS
             if row.trigger == step.trigger and not row.is_ignored
             if machine.state in expand(machine.STATES, row)
         )
-
-
-class Full(Exception):
-    """A queue of a step was given more than it may get in one step."""
-
-
-class BoundedDeque(deque[Any]):
-    """A queue of a closed system; `room` is how many more calls the step may put into it."""
-
-    room = sys.maxsize
-
-    def append(self, item: Any) -> None:
-        """Append a call; raises Full."""
-        if self.room == 0:
-            raise Full
-        self.room -= 1
-        super().append(item)
 
 
 class _Wired:
@@ -409,36 +299,3 @@ class _Wired:
             getattr(system.instance(target, effect[:size]), message)(*effect[size:])
 
         return handle
-
-
-ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-
-
-def derived(rule: str, constants: dict[str, int], where: str) -> int:
-    """Compute a derived constant; DeclarationError for a rule that is no arithmetic of constants.
-
-    >>> derived("C * E + K - 1", {"C": 2, "E": 1, "K": 2}, "wire")
-    3
-    """
-
-    def value(node: ast.expr) -> int:
-        match node:
-            case ast.Constant(value=int(number)):
-                return number
-            case ast.Name(id=name) if name in constants:
-                return constants[name]
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-                return ARITHMETIC[type(op)](value(left), value(right))
-            case ast.Call(func=ast.Name(id="max" | "min" as name), args=parts) if parts:
-                return (max if name == "max" else min)(value(part) for part in parts)
-        raise DeclarationError(
-            f"{where}: {ast.unparse(node)!r} in {rule!r} is no arithmetic of constants; use "
-            f"{', '.join(constants)}, numbers, + - * //, max and min"
-        )
-
-    return value(ast.parse(rule, mode="eval").body)

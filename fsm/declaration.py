@@ -17,6 +17,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.faults import Faults
 from epochgate.fsm.rows import ANY, Row
 from epochgate.fsm.source import class_place, row_place
 
@@ -49,7 +50,7 @@ def exclude_each_other(first: Row, second: Row) -> bool:
 
 
 class Declaration:
-    """One machine class under validation; `check()` raises DeclarationError at the first fault."""
+    """One machine class under validation; `check()` raises DeclarationError."""
 
     def __init__(self, machine: type[Machine]) -> None:
         self.machine = machine
@@ -65,10 +66,14 @@ class Declaration:
 
     def check(self) -> None:
         self._forms()
-        self._states()
-        self._triggers()
+        faults = Faults()
+        for check in (self._states, self._triggers):
+            with faults.kept():
+                check()
         for row in self.machine.ROWS:
-            self._row(row)
+            with faults.kept():
+                self._row(row)
+        faults.tell()
         if not self.machine.IS_READ:
             self._exclusion()
             self._reachability()
@@ -187,10 +192,11 @@ class Declaration:
             for dest in sorted(arrows[frontier.pop()] - reached):
                 reached.add(dest)
                 frontier.append(dest)
+        active = {source for source, row in self.machine.expanded_rows() if not row.is_ignored}
         if unreached := [state for state in self.machine.STATES if state not in reached]:
             raise self.fault(f"no row leads to {unreached}; remove the state or add the row")
         for state in self.machine.STATES:
-            is_trap = len(self.machine.STATES) > 1 and not arrows[state] - {state}
+            is_trap = len(self.machine.STATES) > 1 and state not in active
             if is_trap and state not in self.machine.TERMINAL:
                 raise self.fault(
                     f"no row leads from {state!r} to another state; list it in TERMINAL if that is "

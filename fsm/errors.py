@@ -11,8 +11,13 @@ from epochgate.errors import EpochgateError, UsageError
 
 class DeclarationError(UsageError):
     """A machine or system is declared in a way that cannot be meant; raised when its class is
-    created, or a system with constants or handlers that do not fit it.
+    created, or a system with constants or handlers that do not fit it. `faults` has a text for each
+    thing that is wrong.
     """
+
+    def __init__(self, text: str, *, faults: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.faults = faults or (text,)
 
 
 class TransitionRefused(EpochgateError):

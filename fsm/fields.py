@@ -10,7 +10,7 @@ system and the value is packed into as few bits as the bound needs. What a machi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, TypeVar, cast
@@ -24,6 +24,9 @@ Start = int | range | tuple[int, ...] | list[int] | str
 each.
 """
 Opaque = Any
+
+
+_item: Callable[[Any, int], Any] = deque.__getitem__
 
 
 class Fifo(deque[T]):
@@ -40,7 +43,26 @@ class Fifo(deque[T]):
 
     def head(self) -> T:
         """Return the oldest item and keep it; IndexError if there is none."""
-        return self[0]
+        return _item(self, 0)  # type: ignore[no-any-return]  # `deque` gives what it holds
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the item at an index, counted from the oldest; IndexError if there is none."""
+        if index < 0:
+            raise IndexError(f"a channel is looked into from its head on, and not at {index}")
+        return _item(self, index)
+
+    def take(self, index: int) -> T:
+        """Remove the item at an index and return it; IndexError if there is none."""
+        item: T = self[index]
+        del self[index]
+        return item
+
+    def remove(self, item: T) -> None:
+        """Remove the oldest item of this value; IndexError if there is none."""
+        try:
+            super().remove(item)
+        except ValueError:
+            raise IndexError(f"the channel does not hold {item!r}") from None
 
     def empty(self) -> bool:
         """Whether nothing is held."""
@@ -63,6 +85,7 @@ class IntField:
     bound: str | int
     start: Start = 0
     low: int = 0
+    wraps: bool = False
 
     def fresh(self, constants: dict[str, int]) -> int:
         return self.low if self.start == ANY else next(iter(_several(self.start)))
@@ -127,7 +150,19 @@ class ArrayField:
         return [replace(cast(IntField, self.item), start=start) for start in self.start]
 
 
-FieldSpec = IntField | BoolField | FifoField | ArrayField
+@dataclass(frozen=True)
+class SetField:
+    """A set of numbers below the constant `over`, which begins with those of `start`."""
+
+    over: str | int
+    start: tuple[int, ...] = ()
+
+    def fresh(self, constants: dict[str, int]) -> set[int]:
+        return {*self.start}
+
+
+FieldSpec = IntField | BoolField | FifoField | SetField | ArrayField
+FIELD_KINDS = (IntField, BoolField, FifoField, SetField, ArrayField)
 
 
 def _several(start: Any) -> Iterable[Any]:
@@ -140,15 +175,31 @@ def starts_differ(field: FieldSpec) -> bool:
     if isinstance(field, ArrayField):
         several = any(len([*_several(start)]) > 1 or start == ANY for start in field.start or ())
         return several or (field.start is None and starts_differ(field.item))
-    if isinstance(field, FifoField):
+    if isinstance(field, FifoField | SetField):
         return False
     return field.start == ANY or len([*_several(field.start)]) > 1
 
 
-def Int(bound: str | int, start: Start = 0, *, low: int = 0) -> int:
+def wrapping(name: str, field: IntField) -> property:
+    """An attribute of a machine that holds a field which wraps, bound or not by a system."""
+    hidden = f"_{name}"
+
+    def read(machine: Any) -> int:
+        return int(getattr(machine, hidden))
+
+    def write(machine: Any, value: int) -> None:
+        bound = field.bound
+        last = bound if isinstance(bound, int) else machine.system.constants[bound]
+        setattr(machine, hidden, (value - field.low) % (last - field.low + 1) + field.low)
+
+    return property(read, write)
+
+
+def Int(bound: str | int, start: Start = 0, *, low: int = 0, wraps: bool = False) -> int:
     """Declare an integer field with values from `low`, perhaps a negative number, to the constant
-    that `bound` names. It begins with `start`; in a closed system that may be a range, several
-    values, or ANY, of which a check chooses each.
+    that `bound` names. What is assigned is bounded by a check alone, unless the field `wraps`: then
+    `low` comes after the bound, wherever the machine runs. It begins with `start`; in a closed
+    system that may be a range, several values, or ANY, of which a check chooses each.
 
     Raises DeclarationError for a start that is none of these.
     """
@@ -157,7 +208,8 @@ def Int(bound: str | int, start: Start = 0, *, low: int = 0) -> int:
             f"an Int cannot start as {start!r}; give it a number, a range or a list of numbers "
             f"that is not empty, or ANY for each number that it may hold"
         )
-    return cast(int, IntField(bound, tuple(start) if isinstance(start, list) else start, low))
+    given = tuple(start) if isinstance(start, list) else start
+    return cast(int, IntField(bound, given, low, wraps))
 
 
 def Bool(start: bool | str = False) -> bool:
@@ -177,14 +229,25 @@ def Channel(item: str, capacity: str | int) -> Fifo[Any]:
     return cast("Fifo[Any]", FifoField(item, capacity))
 
 
+def Set(over: str | int, start: Iterable[int] = ()) -> set[int]:
+    """Declare a set of numbers below the constant `over`, of at most 62; it begins with those of
+    `start`.
+    """
+    return cast("set[int]", SetField(over, tuple(sorted(start))))
+
+
 def Array(item: T, over: str, start: Iterable[Any] | None = None) -> list[T]:
     """Declare a fixed array of as many items as the constant `over` says: for one item per machine
     of an index set, the constant that INDEX_SETS names for it. `start` says what each of them
     begins with, if they do not begin alike.
 
-    Raises DeclarationError for a start of channels.
+    Raises DeclarationError for a start of channels, and for items that wrap.
     """
-    if start is not None and isinstance(item, FifoField):
-        raise DeclarationError("an array of channels has no `start`: they begin empty; push in it")
+    if isinstance(item, IntField) and item.wraps:
+        raise DeclarationError("an item of an array does not wrap; assign it `n % size`")
+    if start is not None and isinstance(item, FifoField | SetField):
+        raise DeclarationError(
+            "an array of channels or sets has no `start`: they begin alike; fill them in a step"
+        )
     given = None if start is None else tuple(start)
     return cast("list[T]", ArrayField(cast(FieldSpec, item), over, given))

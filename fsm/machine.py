@@ -14,7 +14,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochgate.fsm.declaration import Declaration, expand, parameters
-from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, Fifo, FifoField, IntField
+from epochgate.fsm.errors import DeclarationError
+from epochgate.fsm.faults import is_kept
+from epochgate.fsm.fields import (
+    FIELD_KINDS,
+    FieldSpec,
+    Fifo,
+    IntField,
+    wrapping,
+)
 from epochgate.fsm.ports import Effect, PortField, effect_kinds
 from epochgate.fsm.rows import Row
 from epochgate.fsm.run_to_completion import Outlet, fired_by
@@ -51,6 +59,10 @@ class Machine:
     """Whether the machine stands for something outside the protocol: see `Environment`."""
     PEERS: ClassVar[dict[str, str]] = {}
     """Names by which the machine speaks of others: see `Environment`."""
+    FAULT: ClassVar[DeclarationError | None] = None
+    """Why the class was refused, if it was kept all the same: see `epochgate.fsm.faults`."""
+    IS_SHARED: ClassVar[bool] = False
+    """Whether it holds what all machines of a closed system share: see `epochgate.fsm.shared`."""
     WRITES_OTHERS: ClassVar[bool] = False
     """Whether the machine may write the fields of others, as one does that renumbers identities."""
     IS_CHECKED: ClassVar[bool] = True
@@ -65,13 +77,15 @@ class Machine:
     def __init_subclass__(cls, unchecked: bool = False) -> None:
         super().__init_subclass__()
         cls.IS_CHECKED = not unchecked
+        cls.FAULT = None
         own = list(vars(cls).items())
-        specs = {
-            n: f for n, f in own if isinstance(f, IntField | BoolField | FifoField | ArrayField)
-        }
+        specs = {n: f for n, f in own if isinstance(f, FIELD_KINDS)}
         ports = {n: f for n, f in own if isinstance(f, PortField)}
         for name in (*specs, *ports):
             delattr(cls, name)
+        for name, spec in specs.items():
+            if isinstance(spec, IntField) and spec.wraps:
+                setattr(cls, name, wrapping(name, spec))
         cls.FIELDS = {**cls.FIELDS, **specs}
         cls.PORTS = {**cls.PORTS, **ports}
         cls.EFFECTS = {
@@ -80,6 +94,15 @@ class Machine:
         }
         if not cls.ROWS:
             return
+        try:
+            cls._declare()
+        except DeclarationError as error:
+            if not is_kept(cls, error):
+                raise
+
+    @classmethod
+    def _declare(cls) -> None:
+        """Check the class, and give it a method for each trigger."""
         Declaration(cls).check()
         # A trigger that only the base's table names would still run the base's rows.
         inherited = {row.trigger for base in cls.__mro__[1:] for row in vars(base).get("ROWS", ())}
@@ -159,6 +182,8 @@ class Machine:
 def _plain(value: Any) -> Any:
     if isinstance(value, Fifo):
         return list(value)
+    if isinstance(value, set):
+        return sorted(value)
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 

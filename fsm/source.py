@@ -114,3 +114,8 @@ def row_place(machine: type, trigger: str, because: str = "") -> tuple[str, int]
             if because in ("", reason):
                 return file, line
     return class_place(machine)
+
+
+def names_in(method: Callable[..., Any]) -> set[str]:
+    """The names of all attributes that a method uses."""
+    return {n.attr for n in ast.walk(definition(method)) if isinstance(n, ast.Attribute)}

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.fields import ArrayField, FieldSpec, starts_differ
+from epochgate.fsm.faults import Faults, is_kept
+from epochgate.fsm.fields import ArrayField, FieldSpec, IntField, starts_differ
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect
 from epochgate.fsm.run_to_completion import Running
@@ -58,6 +59,8 @@ class System(Running):
     """Whether no machine changes another but by a trigger or an effect: see `subset.separation`."""
     NOTES: ClassVar[tuple[str, ...]] = ()
     """What each result of a check has to say about the system."""
+    FAULT: ClassVar[DeclarationError | None] = None
+    """Why the class was refused, if it was kept all the same: see `epochgate.fsm.faults`."""
     IS_CLOSED: ClassVar[bool] = False
     """Whether a check chooses what its machines begin with, where there are several values."""
     SUBSET: ClassVar[Subset]
@@ -69,6 +72,22 @@ class System(Running):
         for name in own:
             delattr(cls, name)
         cls.MACHINES = {**cls.MACHINES, **own}
+        cls.FAULT = None
+        try:
+            cls._declare()
+        except DeclarationError as error:
+            if not is_kept(cls, error):
+                raise
+
+    @classmethod
+    def _declare(cls) -> None:
+        """Check the class."""
+        faults = Faults()
+        for machine in cls.MACHINES.values():
+            with faults.kept():
+                if machine.FAULT is not None:
+                    raise machine.FAULT
+        faults.tell()
         cls._check_names()
         cls.SUBSET = check_system(cls)
 
@@ -103,6 +122,14 @@ class System(Running):
 
     @classmethod
     def _check_starts(cls, name: str, machine: type[Machine]) -> None:
+        for field, spec in machine.FIELDS.items():
+            if not isinstance(spec, IntField) or not spec.wraps or isinstance(spec.bound, int):
+                continue
+            if spec.bound not in cls.CONSTANTS:
+                raise DeclarationError(
+                    f"{cls.__module__}.{cls.__name__}.{name}: {field} wraps at {spec.bound!r}, "
+                    f"which is not in CONSTANTS; add it, since it wraps wherever the machine runs"
+                )
         differing = [n for n, field in machine.FIELDS.items() if starts_differ(field)]
         if len(machine.STARTS) > 1:
             differing.insert(0, "state")
@@ -124,6 +151,8 @@ class System(Running):
         """Make every machine in its initial state; `constants` replace those of CONSTANTS. Raises
         DeclarationError when one of them is not declared there.
         """
+        if self.FAULT is not None:
+            raise self.FAULT
         known = {**self.CONSTANTS}
         if unknown := sorted(set(constants) - set(known)):
             raise DeclarationError(

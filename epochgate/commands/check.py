@@ -6,21 +6,22 @@ import argparse
 import importlib.util
 import json
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from epochgate.commands.check_options import declare, expect_of_one_kind
+from epochgate.commands.check_searches import searches
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
+from epochgate.exit_codes import WORST_FIRST, ExitCode, RunFailed, table
 
 if TYPE_CHECKING:
+    from epochgate.commands.check_searches import Search
     from epochgate.fsm.checker import Result
     from epochgate.fsm.closed import ClosedSystem
-
-WORST_FIRST = ("FAIL", "BOUNDED", "VACUOUS", "PASS")
-"""Of several systems, the first of these that occurs decides the exit code."""
 
 
 class UnknownSystem(UsageError):
@@ -38,6 +39,8 @@ examples:
                                               one system, at other bounds
   epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
+  epochgate check reference --set E=2 --master spark://host:7077 --resume /shared/search
+                                              on a Spark cluster; from 100 million states on it pays
   epochgate check my_package.door:House       a system of your own
   epochgate check residing --inductive leaves --set attempts=1000000 --set F=1000000
                                               beyond what a search reaches: by induction
@@ -50,8 +53,8 @@ examples:
   epochgate check --list                      which systems there are
   epochgate check --list live                 the constants of one, which --set changes
 
-Exit codes: 0 every claim holds, 1 one fails, 2 misuse, 3 a claim holds only because what it is
-about never happens, 4 stopped by a budget before an answer."""
+Of several systems the worst decides the exit code:
+""" + table()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,11 +75,48 @@ def run(arguments: argparse.Namespace) -> int:
             f"--mermaid {arguments.mermaid} has room for one diagram and {len(chosen)} systems are "
             f"checked; name one, or write to a file that ends in .md"
         )
-    results = {name: checked(name, system, arguments) for name, system in chosen.items()}
+    with searches(arguments, chosen.values()) as search:
+        results, is_carried_through = run_all(chosen, arguments, search)
     told = untaken_states(results.values(), NOT_FROM.keys())
     if told:
         told.insert(0, "taken, but not from each of their states:")
         print("\n  ".join(told), file=_stream(arguments))
+    codes = [ExitCode(result.exit_code) for result in results.values()]
+    if not is_carried_through:
+        codes.append(ExitCode.RUN_FAILED)
+    try:
+        write(results, chosen, arguments)
+    except OSError as error:
+        print(f"epochgate check: a report cannot be written: {error}", file=sys.stderr)
+        codes.append(ExitCode.RUN_FAILED)
+    return min(codes, key=WORST_FIRST.index)
+
+
+def run_all(
+    chosen: dict[str, type[ClosedSystem]], arguments: argparse.Namespace, search: Search
+) -> tuple[dict[str, Result], bool]:
+    """Check each system; and tell whether none of the runs failed. Raises UsageError."""
+    results, is_carried_through = {}, True
+    for name, system in chosen.items():
+        try:
+            results[name] = checked(name, system, arguments, search)
+        except UsageError:
+            raise
+        except Exception as error:  # noqa: BLE001  # told apart from a claim that is broken
+            is_carried_through = False
+            if not isinstance(error, RunFailed | MemoryError | OSError):
+                traceback.print_exc()
+            told = str(error) or "there is no memory left; set --max-memory"
+            print(f"epochgate check: {name}: {told}", file=sys.stderr)
+    return results, is_carried_through
+
+
+def write(
+    results: dict[str, Result],
+    chosen: dict[str, type[ClosedSystem]],
+    arguments: argparse.Namespace,
+) -> None:
+    """Write everything that was asked for; raises OSError."""
     if arguments.json is not None:
         found = [result.to_json() for result in results.values()]
         text = json.dumps(found[0] if len(found) == 1 else found, indent=2)
@@ -87,8 +127,6 @@ def run(arguments: argparse.Namespace) -> int:
     write_reports(results, arguments)
     if arguments.pytest is not None:
         write_tests(results, chosen, arguments.pytest)
-    worst = min(results.values(), key=lambda result: WORST_FIRST.index(result.verdict.value))
-    return worst.exit_code
 
 
 def write_reports(results: dict[str, Result], arguments: argparse.Namespace) -> None:
@@ -123,47 +161,16 @@ def write_tests(
         print(f"no counterexample was found: {path} is not written", file=sys.stderr)
 
 
-def checked(name: str, system: type[ClosedSystem], arguments: argparse.Namespace) -> Result:
+def checked(
+    name: str, system: type[ClosedSystem], arguments: argparse.Namespace, search: Search
+) -> Result:
     """Check one system and print what was found."""
     from epochgate.commands.check_progress import Watch
-    from epochgate.fsm.checker import check, check_inductive, simulate
     from epochgate.fsm.checker.report import report
 
     constants: dict[str, int] = dict(arguments.set)
-    made = system(**constants)
-    options: dict[str, Any] = {"engine": arguments.engine, "max_seconds": arguments.max_seconds}
     with Watch(name) as watch:
-        if arguments.inductive is not None:
-            result = check_inductive(
-                made,
-                arguments.inductive,
-                lemmas=arguments.lemmas,
-                depth=arguments.depth or 1,
-                without_faults=arguments.without_faults,
-                max_seconds=arguments.max_seconds,
-            )
-        elif arguments.simulate is not None:
-            result = simulate(
-                made,
-                steps=arguments.simulate,
-                seed=arguments.seed,
-                workers=arguments.workers,
-                **options,
-            )
-        else:
-            result = check(
-                made,
-                workers=arguments.workers,
-                symmetry=arguments.symmetry,
-                order="depth" if arguments.depth_first else "breadth",
-                max_states=arguments.max_states,
-                max_memory=arguments.max_memory,
-                max_depth=arguments.max_depth,
-                optimise_from=arguments.optimise_from,
-                resume=arguments.resume,
-                progress=watch.show,
-                **options,
-            )
+        result = search(system(**constants), watch.show)
     print(report(name, result), file=_stream(arguments))
     return result
 
@@ -274,13 +281,26 @@ def systems(names: list[str]) -> dict[str, type[ClosedSystem]]:
 
 
 def imported(name: str) -> type[ClosedSystem]:
-    """Import a system named as module:Class, or read a machine. Raises UnknownSystem."""
-    from epochgate.fsm.closed import ClosedSystem
-    from epochgate.fsm.existing import read_if_machine
+    """Import a system named as module:Class, or read a machine; what else the module declares
+    wrongly is told beside it.
 
-    module_name, attribute, system = named_class(name, UnknownSystem)
-    if isinstance(system, type) and issubclass(system, ClosedSystem) and system.STEPS:
-        return system
+    Raises UnknownSystem, and DeclarationError with all that is wrong in the module.
+    """
+    from epochgate.fsm.closed import ClosedSystem
+    from epochgate.fsm.errors import DeclarationError
+    from epochgate.fsm.existing import read_if_machine
+    from epochgate.fsm.faults import deferred, faults_of
+
+    with deferred() as refused:
+        module_name, attribute, system = named_class(name, UnknownSystem)
+    is_closed = isinstance(system, type) and issubclass(system, ClosedSystem)
+    if faults := faults_of(refused):
+        if system in refused or not is_closed:
+            raise DeclarationError("\n".join(faults), faults=tuple(faults))
+        told = "\n  ".join(faults)
+        print(f"epochgate check: beside {attribute} this is refused:\n  {told}", file=sys.stderr)
+    if is_closed and system.STEPS:
+        return cast("type[ClosedSystem]", system)
     read = read_if_machine(system)
     if read is None:
         raise UnknownSystem(

@@ -54,7 +54,18 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")
     add("--max-memory", type=memory, metavar="SIZE", help="for instance 800M or 4G")
     add("--max-seconds", type=float, metavar="S", help="stop after S seconds of search or walks")
-    add("--resume", type=Path, metavar="FILE", help="write the search to a file, and go on from it")
+    add(
+        "--resume",
+        type=Path,
+        metavar="FILE",
+        help="write the search to a file, and go on from it; with --master, a directory that all "
+        "hosts see",
+    )
+    add(
+        "--master",
+        metavar="MASTER",
+        help="search in the tasks of a Spark job: spark://host:7077, yarn, or local[2]",
+    )
     declare_inductive(parser)
     add(
         "--simulate",
@@ -157,6 +168,7 @@ def expect_of_one_kind(arguments: argparse.Namespace) -> None:
         "--max-memory": arguments.max_memory is not None,
         "--optimise-from": arguments.optimise_from is not None,
         "--resume": arguments.resume is not None,
+        "--master": arguments.master is not None,
     }
     of_walks = {"--simulate": arguments.simulate is not None}
     of_proof = {

@@ -171,7 +171,7 @@ def _claim(result: Result, found: Counterexample) -> str:
 def _step(step: TraceStep, margin: str) -> str:
     """One line: the step, and as much of what it did as fits."""
     because = _on_one_line(step.because)
-    line = f'{margin}"{step.instance}.{step.trigger}",  # {step.number}. {because}'
+    line = f'{margin}"{step.label}",  # {step.number}. {because}'
     for place, (_, after) in step.changed.items():
         if place.endswith(".state"):
             told = f"; {place.removesuffix('.state')} {after}"

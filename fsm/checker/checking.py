@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,9 +16,17 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
 from epochgate.fsm.checker.engines.initial import initial_states
-from epochgate.fsm.checker.engines.search import Finding, Search, Span, Stopped, size
+from epochgate.fsm.checker.engines.search import (
+    Finding,
+    Search,
+    Span,
+    Stopped,
+    size,
+    states_of,
+)
 from epochgate.fsm.checker.memory_limit import usable_bytes
-from epochgate.fsm.checker.outcome import Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.outcome import Found, Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.refinement import Refinements, Unimplemented
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
 from epochgate.fsm.checker.symmetry import symmetric_set, verify
@@ -27,9 +37,12 @@ OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
+MakeSearch = Callable[[choice.Setting], Search]
 
 EDGE_BYTES, VERTEX_BYTES = 24, 128
 """What the graph of a search and its judgement take for each transition and each state."""
+PAIR_BYTES = 64
+"""With symmetry, what they take for each transition and each interchangeable instance besides."""
 
 
 class CannotCheck(UsageError):
@@ -51,6 +64,7 @@ class Options:
     resume: Path | None
     progress: Progress | None
     optimise_from: int
+    make_search: MakeSearch
 
 
 def check(
@@ -67,6 +81,7 @@ def check(
     resume: Path | str | None = None,
     progress: Progress | None = None,
     optimise_from: int | None = None,
+    make_search: MakeSearch | None = None,
 ) -> Result:
     """Explore a closed system, and return what was found.
 
@@ -77,14 +92,15 @@ def check(
     level by level, and from which it goes on if it is there. `progress` is called about twice a
     second. `optimise_from` is for llvm: from this many states on (by default 262,144, about a
     second) optimised machine code is made beside the search, which goes over to it; 0 makes it
-    before the search.
+    before the search. `make_search` makes a search that is of no engine here.
 
     Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
     that exclude each other, NotSymmetric, and CannotResume.
     """
     made = system if isinstance(system, ClosedSystem) else system()
+    chosen = choice.chosen(engine)
     options = Options(
-        engine=choice.chosen(engine),
+        engine=chosen,
         workers=workers,
         symmetry=symmetry,
         order=order,
@@ -95,8 +111,9 @@ def check(
         resume=None if resume is None else Path(resume),
         progress=progress,
         optimise_from=OPTIMISE_FROM if optimise_from is None else optimise_from,
+        make_search=make_search or partial(choice.search, chosen),
     )
-    properties = made.properties()
+    properties = made.claims()
     _check_options(properties, options)
     return _Check(made, properties, options).run()
 
@@ -115,10 +132,15 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "bounded by depth; leave these out, or search breadth-first"
         )
     claims = [p.claim for p in properties if p.kind in WITHOUT_END]
-    if claims and options.symmetry:
+    if options.symmetry and (mapped := [p.claim for p in properties if p.kind == "implements"]):
         raise CannotCheck(
-            f"symmetry cannot be used for a system with {claims[0]!r}: which instance goes on "
-            f"for ever is lost when instances are exchanged; check it without symmetry"
+            f"symmetry cannot be used for a system with {mapped[0]!r}: what an instance stands for "
+            f"may depend on which it is; check it without symmetry"
+        )
+    if options.symmetry and (told := [p for p in properties if p.each and "[" in p.name]):
+        raise CannotCheck(
+            f"{told[0].claim!r} is about one {told[0].each}, and symmetry exchanges these; claim "
+            f"it of `all(...)` of them, or check without symmetry"
         )
     if claims and options.workers > 1:
         raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
@@ -144,8 +166,7 @@ class _Check:
             verify(self.program, self.symmetric)
         self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
-        self.search: Search = choice.search(
-            options.engine,
+        self.search: Search = options.make_search(
             choice.Setting(
                 system,
                 self.program,
@@ -160,6 +181,7 @@ class _Check:
         self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
         self.rests: dict[str, str] = {}
+        self.refinements = Refinements(system, self.layout, self.program)
 
     @property
     def demanded(self) -> int:
@@ -177,7 +199,7 @@ class _Check:
         saved = None
         if options.resume is not None:
             saved = SavedSearch(options.resume, self.program, type(self.system).__name__)
-        found: Finding | StoppedEarly | Lasso | None = None
+        found: Found = None
         try:
             found = self._explore(saved)
         except Stopped as stopped:
@@ -188,7 +210,14 @@ class _Check:
                 saved.close()
         search_seconds = time.perf_counter() - begun_s
         outcome = Outcome(
-            self.system, self.program, self.layout, self.search, self.properties, found, self.rests
+            self.system,
+            self.program,
+            self.layout,
+            self.search,
+            self.properties,
+            found,
+            self.rests,
+            self.refinements,
         )
         return Result(
             system=type(self.system).__name__,
@@ -224,7 +253,7 @@ class _Check:
         derived = self.system.DERIVED
         return {n: value for n, value in self.system.constants.items() if n not in derived}
 
-    def _explore(self, saved: SavedSearch | None) -> Finding | StoppedEarly | Lasso | None:
+    def _explore(self, saved: SavedSearch | None) -> Found:
         options, search = self.options, self.search
         level, is_new = self._first_level(saved)
         budget = Budget(
@@ -234,7 +263,7 @@ class _Check:
             max_seconds=options.max_seconds,
             progress=options.progress,
         )
-        if is_new and (found := search.examine(level, self.demanded, budget.pause)):
+        if is_new and (found := self._examined(level, budget, is_first=True)):
             return found
         if options.order == "depth":
             return self._descend(budget)
@@ -252,8 +281,22 @@ class _Check:
                 return self._check_liveness()
             level = following
             self.depth += 1
-            if found := search.examine(level, self.demanded, budget.pause):
+            if found := self._examined(level, budget):
                 return found
+
+    def _examined(
+        self, level: list[Span], budget: Budget, *, is_first: bool = False
+    ) -> Finding | Unimplemented | None:
+        """What is wrong in the states of a level, or with the steps out of them."""
+        if found := self.search.examine(level, self.demanded, budget.pause):
+            return found
+        if not self.refinements.all:
+            return None
+        read = self.search.words
+        wrong = None
+        if is_first:
+            wrong = self.refinements.begin((n, read(n)) for n in states_of(level))
+        return wrong or self.refinements.follow((n, read(n)) for n in states_of(level))
 
     def _first_level(self, saved: SavedSearch | None) -> tuple[list[Span], bool]:
         """The level to begin with, the last one of a saved search; and whether it is new."""
@@ -262,13 +305,17 @@ class _Check:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
                 self.search.recount(about["transitions"], about["terminal"], about["held"])
-        return (last, False) if last else (self.search.begin(self.initial), True)
+        if last:
+            return last, False
+        first = self.search.begin(self.initial)
+        self.depth = self.search.begun_at
+        return first, True
 
-    def _descend(self, budget: Budget) -> Finding | StoppedEarly | Lasso | None:
+    def _descend(self, budget: Budget) -> Found:
         states = self.search.descend(budget.pause)
         if isinstance(states, Finding):
             return states
-        found = self.search.examine(states, self.demanded, budget.pause)
+        found = self._examined(states, budget)
         return found or self._check_liveness()
 
     def _check_liveness(self) -> Lasso | None:
@@ -276,7 +323,9 @@ class _Check:
         if not promises:
             return None
         search = self.search
-        needed = search.transitions * EDGE_BYTES + search.states * VERTEX_BYTES
+        blocks = self.program.blocks[0] if self.symmetric else 0
+        needed = search.transitions * (EDGE_BYTES + blocks * PAIR_BYTES)
+        needed += search.states * VERTEX_BYTES * (1 + blocks)
         if needed > self.max_memory - search.memory_bytes:
             raise Stopped(
                 f"{promises[0].claim!r} is about runs without end, whose graph of "
@@ -286,6 +335,6 @@ class _Check:
             )
         from epochgate.fsm.checker.liveness import judged
 
-        judgement = judged(self.search, self.system, self.program, promises)
+        judgement = judged(self.search, self.system, self.program, promises, self.symmetric)
         self.rests = judgement.rests
         return judgement.lasso

@@ -64,7 +64,21 @@ class OfStates:
         return Recurring(None, self._states, np.zeros(0, np.int64))
 
 
-def fair_components(graph: Graph, inside: Any, demands: Sequence[Recurrence]) -> Any:
+class Beside(Protocol):
+    """Demands that are made on another graph, whose states lie beside those of the first."""
+
+    def lost(self, inside: Any, demands: Sequence[Recurrence]) -> Any:
+        """The states of the first graph, of those inside, that cause what is not fulfilled."""
+        ...
+
+
+Demands = tuple[Sequence[Recurrence], Sequence[Recurrence]]
+"""Those on the graph itself, and those beside it."""
+
+
+def fair_components(
+    graph: Graph, inside: Any, demands: Demands, beside: Beside | None = None
+) -> Any:
     """For each state the number, from 1, of a set of states among those inside in which a run can
     stay and do what is demanded; 0 for a state of none.
 
@@ -77,7 +91,11 @@ def fair_components(graph: Graph, inside: Any, demands: Sequence[Recurrence]) ->
     while left.any():
         component = graph.components(left)
         parts = int(component.max()) + 1
-        is_hurt, is_lost = _hurt(graph, component, parts, demands)
+        is_hurt, is_lost = hurt(graph, component, parts, demands[0])
+        if beside is not None and demands[1]:
+            more = beside.lost(left, demands[1])
+            is_lost |= more
+            is_hurt[component[more]] = True
         whole = ~is_hurt[component]
         found[whole] = component[whole] + count
         count += parts
@@ -85,7 +103,7 @@ def fair_components(graph: Graph, inside: Any, demands: Sequence[Recurrence]) ->
     return found
 
 
-def _hurt(
+def hurt(
     graph: Graph, component: Any, parts: int, demands: Sequence[Recurrence]
 ) -> tuple[Any, Any]:
     """The components that do not fulfil all they cause, and the states that cause it there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.python_target import PythonTarget
 from epochgate.fsm.checker.engines.graph_kernels import components
-from epochgate.fsm.checker.engines.search import Search
+from epochgate.fsm.checker.engines.search import Search, Words
 
 FEW_STEPS = 8
 """Steps up to which the transitions by each are looked for one after the other."""
@@ -29,6 +29,9 @@ class Graph:
     marks: Any
     components_of: Any
     """A function like the kernel `components`, but of arrays."""
+    initial: Sequence[int] = ()
+    words: Callable[[int], Words] = lambda state: ()
+    """The packed state of a number."""
 
     @property
     def states(self) -> int:
@@ -109,10 +112,32 @@ def _from_machine_code(search: Any, program: Program) -> Graph:
         address(search.pool), 0, count, address(marks), address(fault), address(worker.covered)
     )
 
-    def numbered(number: int, *arrays: Any) -> None:
-        call.components(number, *[address(array) for array in arrays])
+    return Graph(
+        begins, targets, steps, marks, components_by(search), search.initial(), search.words
+    )
 
-    return Graph(begins, targets, steps, marks, numbered)
+
+def components_by(search: Search) -> Any:
+    """The function that numbers components for graphs of this search."""
+    from epochgate.fsm.checker.engines.choice import is_compiled
+
+    if is_compiled(search):
+        from epochgate.fsm.checker.engines.functions import address
+
+        call: Any = search
+
+        def compiled(number: int, *arrays: Any) -> None:
+            call.kernels.components(number, *[address(array) for array in arrays])
+
+        return compiled
+    return python_components
+
+
+def python_components(number: int, *arrays: Any) -> None:
+    """Number components in Python."""
+    lists = [array.tolist() for array in arrays]
+    components(number, *lists)
+    arrays[-1][:] = lists[-1]
 
 
 def _from_python(search: Search, program: Program) -> Graph:
@@ -122,23 +147,24 @@ def _from_python(search: Search, program: Program) -> Graph:
     begins, targets, steps = [0], [], []
     for state in words:
         for step in target.enabled(state):
-            targets.append(numbers[target.take(state, step)])
-            steps.append(step)
+            for _, after in target.ways(state, step):
+                targets.append(numbers[after])
+                steps.append(step)
         begins.append(len(targets))
-    marks = [
-        sum(1 << bit for bit, name in enumerate(program.properties) if target.holds(name, state))
-        for state in words
-    ]
-
-    def numbered(number: int, *arrays: Any) -> None:
-        lists = [array.tolist() for array in arrays]
-        components(number, *lists)
-        arrays[-1][:] = lists[-1]
 
     return Graph(
         np.array(begins, np.int64),
         np.array(targets, np.uint32),
         np.array(steps, np.uint16),
-        np.array(marks, np.int64),
-        numbered,
+        marks_in(words, program, target),
+        python_components,
+        search.initial(),
+        search.words,
     )
+
+
+def marks_in(states: Sequence[Words], program: Program, target: PythonTarget) -> Any:
+    """For each state a bit for each property that holds in it."""
+    names = [*enumerate(program.properties)]
+    found = [sum(1 << bit for bit, name in names if target.holds(name, state)) for state in states]
+    return np.array(found, np.int64)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -30,7 +31,8 @@ from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.outcome import OVER_A_BOUND, Outcome
 from epochgate.fsm.checker.result import Counterexample, PropertyResult, Result, Verdict
-from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.checker.retelling import Move, Retelling
+from epochgate.fsm.choosing import Choices
 from epochgate.fsm.closed import ClosedSystem
 
 if TYPE_CHECKING:
@@ -189,7 +191,7 @@ class _Inductive:
     def _begins_wrong(self, shown: Shown) -> bool:
         """Look at the first `depth` states of every run: the initial ones, and what follows."""
         begun = initial_states(self.program, type(self.system).__name__)
-        level: dict[Words, tuple[int, ...]] = dict.fromkeys(begun, ())
+        level: dict[Words, tuple[Move, ...]] = dict.fromkeys(begun, ())
         first = {state: state for state in begun}
         for remaining in range(self.depth - 1, -1, -1):
             for state, steps in level.items():
@@ -202,16 +204,16 @@ class _Inductive:
         return False
 
     def _following(
-        self, level: dict[Words, tuple[int, ...]], first: dict[Words, Words]
-    ) -> dict[Words, tuple[int, ...]]:
+        self, level: dict[Words, tuple[Move, ...]], first: dict[Words, Words]
+    ) -> dict[Words, tuple[Move, ...]]:
         """The states after those of a level that are not known; `first` is where each began."""
         found = {}
         for state, steps in level.items():
             for step in self._enabled(state):
-                after = self._taken(state, step)
-                if after is not None and after not in first:
-                    first[after] = first[state]
-                    found[after] = (*steps, step)
+                for choices, after in self._ways(state, step):
+                    if after not in first:
+                        first[after] = first[state]
+                        found[after] = (*steps, (step, choices))
             if len(first) > FIRST_STATES_MAX:
                 raise Unsolved(
                     f"the first {self.depth} states of the runs are more than "
@@ -228,12 +230,10 @@ class _Inductive:
         except StepFault:
             return range(len(self.program.steps))
 
-    def _taken(self, state: Words, step: int) -> Words | None:
-        """The state after a step; None where it fails."""
-        try:
-            return self.plain.take(state, step)
-        except StepFault:
-            return None
+    def _ways(self, state: Words, step: int) -> Iterator[tuple[Choices, Words]]:
+        """The states after a step, up to the first way to take it that fails."""
+        with suppress(StepFault):
+            yield from self.plain.ways(state, step)
 
     def _broken(self, state: Words) -> Claim | None:
         """The first claim that does not hold in a state."""
@@ -274,30 +274,34 @@ class _Inductive:
             raise InvariantBroken(f"the solver takes the claims to hold where they do not: {chain}")
         steps = [self._between(*pair) for pair in itertools.pairwise(chain)]
         try:
-            after = self.plain.take(before, number)
+            for choices, after in self.plain.ways(before, number):
+                if (broken := self._broken(after)) is not None:
+                    message = f"not preserved by {label}: {broken.text} ({UNREACHED})"
+                    moves = (*steps, (number, choices))
+                    shown.broken = broken
+                    shown.counterexample = self._told(chain[0], moves, broken, message)
+                    return
         except StepFault as stepped:
             fault = self.program.faults[stepped.number]
             message = f"not excluded: {fault.message} ({UNREACHED})"
-            shown.counterexample = self._told(chain[0], (*steps, number), None, message)
+            moves = (*steps, (number, self.plain.chosen(number)))
+            shown.counterexample = self._told(chain[0], moves, None, message)
             return
-        shown.broken = self._broken(after)
-        if shown.broken is None:
-            raise InvariantBroken(f"the solver says that {label} breaks a claim after {before}")
-        message = f"not preserved by {label}: {shown.broken.text} ({UNREACHED})"
-        shown.counterexample = self._told(chain[0], (*steps, number), shown.broken, message)
+        raise InvariantBroken(f"the solver says that {label} breaks a claim after {before}")
 
-    def _between(self, state: Words, following: Words) -> int:
+    def _between(self, state: Words, following: Words) -> Move:
         """The first step that leads from one state to the other."""
         for number in range(len(self.program.steps)):
-            if self._taken(state, number) == following:
-                return number
+            for choices, after in self._ways(state, number):
+                if after == following:
+                    return number, choices
         raise InvariantBroken(f"the solver took a step from {state} to {following}: there is none")
 
     def _target(self) -> InterpretedTarget:
         return InterpretedTarget(self.system, self.program, self.layout)
 
     def _told(
-        self, first: Words, steps: Sequence[int], broken: Claim | None, message: str
+        self, first: Words, steps: Sequence[Move], broken: Claim | None, message: str
     ) -> Counterexample:
         named = broken or self.claims[0]
         code = getattr(type(self.system), named.name).__code__

@@ -6,7 +6,6 @@ A path is a list of transitions, by their numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,12 +34,18 @@ class Loops:
     def _edges(self, state: int) -> range:
         return range(int(self._graph.begins[state]), int(self._graph.begins[state + 1]))
 
-    def along(self, chain: Sequence[int]) -> Path:
-        """The transitions between states that follow each other."""
-        return [
-            next(edge for edge in self._edges(one) if self.target(edge) == other)
-            for one, other in pairwise(chain)
-        ]
+    def way_to(self, state: int) -> Path:
+        """A shortest way from an initial state."""
+        found = self._graph
+        home = np.arange(found.states) == state
+        reached = self.way(np.array([*found.initial]), home, np.ones(found.states, bool))
+        assert reached is not None  # each state was found from an initial one
+        return reached[1]
+
+    def states(self, path: Path, start: int) -> list[int]:
+        """The states of a path from `start`, or of the empty one that stays there."""
+        first = self._source(path[0]) if path else start
+        return [first, *map(self.target, path)]
 
     def _leaving(self, states: Any) -> Any:
         """The transitions that leave some states, in the order of the states."""
@@ -99,12 +104,8 @@ class Loops:
                 return cycle
             path += self._towards(state, open_, inside)
 
-    def states(self, entry: int, cycle: Path) -> list[int]:
-        """The states of a loop, each before its step; the one that it stays in if there is none."""
-        return [entry, *(self.target(edge) for edge in cycle[:-1])]
-
     def _is_met(self, demand: Recurrence, entry: int, cycle: Path) -> bool:
-        states = self.states(entry, cycle)
+        states = self.states(cycle, entry)[: len(cycle) or 1]
         cause, effect, edges = demand.found()
         if cause is not None and not cause[states].any():
             return True
@@ -134,7 +135,7 @@ class Loops:
         program: Program,
     ) -> list[str]:
         """How a loop that begins after `before` steps is fair, and which steps it never takes."""
-        states = self.states(entry, cycle)
+        states = self.states(cycle, entry)[: len(cycle) or 1]
         groups: dict[str, list[str]] = {}
         demanded: set[int] = set()
         for one in demands:

@@ -13,13 +13,14 @@ from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.python_target import StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
 from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Finding, Search, Words
+from epochgate.fsm.checker.refinement import Refinements, Unimplemented
 from epochgate.fsm.checker.result import (
     Counterexample,
     PropertyResult,
     RowCoverage,
     Verdict,
 )
-from epochgate.fsm.checker.retelling import Retelling
+from epochgate.fsm.checker.retelling import Move, Retelling
 from epochgate.fsm.checker.step_claims import not_in_each
 from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
@@ -40,8 +41,8 @@ class Lasso:
     """A run that never keeps a promise: steps, of which those from `cycle` on repeat for ever."""
 
     property: Property
-    initial: int
-    """The state in which it begins."""
+    states: tuple[Words, ...]
+    """All that it goes through, from the first to the last."""
     steps: tuple[int, ...]
     cycle: int
     fairness: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ class Lasso:
 class Walk:
     """A random walk into a violation: its steps, the last of which may be the one that fails."""
 
-    steps: tuple[int, ...]
+    moves: tuple[Move, ...]
     fault: int
     held: int = 0
     initial: Words = ()
@@ -66,7 +67,7 @@ def told_after(steps: int) -> str:
     return f"after step {steps}" if steps else "at the beginning"
 
 
-Found = Finding | StoppedEarly | Lasso | Walk | None
+Found = Finding | Unimplemented | StoppedEarly | Lasso | Walk | None
 
 
 class Seen(Protocol):
@@ -90,11 +91,13 @@ class Outcome:
         properties: tuple[Property, ...],
         found: Found,
         rests: Mapping[str, str] = MappingProxyType({}),
+        refinements: Refinements | None = None,
     ) -> None:
         self._system, self._program, self._layout = system, program, layout
         self._search, self._declared, self._found = search, properties, found
         self._rests = rests
         """For claims about runs without end, on which fairness they rest."""
+        self._refinements = {one.claim.name: one for one in refinements.all} if refinements else {}
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -138,7 +141,7 @@ class Outcome:
         return [self._property(found) for found in self._declared]
 
     def _property(self, declared: Property) -> PropertyResult:
-        code = getattr(type(self._system), declared.name).__code__
+        code = getattr(type(self._system), declared.method).__code__
         verdict, detail = self._judged(declared)
         return PropertyResult(
             kind=declared.kind,
@@ -168,7 +171,17 @@ class Outcome:
             premise = declared.then if declared.kind == "always" else declared.name
             if not self._held(premise):
                 return Verdict.VACUOUS, f"{premise} holds in no reachable state"
+        if declared.kind == "implements":
+            return self._implemented(declared)
         return Verdict.PASS, self._rests.get(declared.name, "")
+
+    def _implemented(self, declared: Property) -> tuple[Verdict, str]:
+        """The verdict on a mapping that no step has broken."""
+        found = self._refinements[declared.name]
+        if found.is_vacuous:
+            return Verdict.VACUOUS, f"no step changes anything of {found.name}"
+        untaken = found.untaken()
+        return Verdict.PASS, f"never: {', '.join(untaken)} of {found.name}" if untaken else ""
 
     def _is_decided(self, declared: Property) -> bool:
         """Whether the search went far enough; promises are examined in their order, at the end."""
@@ -186,9 +199,11 @@ class Outcome:
         retelling = Retelling(target, self._program)
         if isinstance(self._found, Lasso):
             return self._lasso(retelling, self._found)
+        if isinstance(self._found, Unimplemented):
+            return self._unimplemented(retelling, self._found)
         if isinstance(self._found, Walk):
             about = self._what(self._found.fault, self._found.held)
-            found = retelling.tell(self._found.initial, self._found.steps, **about)
+            found = retelling.tell(self._found.initial, self._found.moves, **about)
         else:
             found = self._violation(retelling, self._found)
         return self._as_claimed(target, found) if found.kind in OVER_A_BOUND else found
@@ -212,6 +227,14 @@ class Outcome:
         if failing is not None:
             steps, fault = [*steps, failing[0]], failing[1]
         return retelling.tell(chain[0], steps, **self._what(fault, found.held))
+
+    def _unimplemented(self, retelling: Retelling, found: Unimplemented) -> Counterexample:
+        assert isinstance(self._search, Search)
+        chain = [self._search.words(state) for state in self._search.chain(found.state)]
+        moves, _ = retelling.steps_along(chain)
+        if found.move is not None:
+            moves = [*moves, found.move]
+        return retelling.tell(chain[0], moves, **self._about(found.claim, found.message))
 
     def _what(self, fault: int, held: int) -> dict[str, Any]:
         """What is wrong, and where that was declared."""
@@ -245,13 +268,12 @@ class Outcome:
         }[declared.kind]
         lost = "" if found.lost is None else f" (it does not hold {told_after(found.lost)})"
         about = self._about(declared, f"not {end}: {declared.claim}{lost}")
-        assert isinstance(self._search, Search)
-        start = self._search.words(found.initial)
-        told = retelling.tell(start, found.steps, cycle=found.cycle, **about)
+        moves = retelling.moves(found.states, found.steps)
+        told = retelling.tell(found.states[0], moves, cycle=found.cycle, **about)
         return replace(told, fairness=found.fairness)
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
-        code = getattr(type(self._system), declared.name).__code__
+        code = getattr(type(self._system), declared.method).__code__
         return {
             "kind": declared.kind,
             "message": message,

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from epochgate.exit_codes import ExitCode
+
 State = dict[str, dict[str, Any]]
 """The fields of each instance, by their names."""
 
@@ -20,11 +22,6 @@ class Verdict(Enum):
     FAIL = "FAIL"
     VACUOUS = "VACUOUS"
     BOUNDED = "BOUNDED"
-
-    @property
-    def exit_code(self) -> int:
-        """What a command returns: 2 is left to misuse."""
-        return {"PASS": 0, "FAIL": 1, "VACUOUS": 3, "BOUNDED": 4}[self.value]
 
 
 @dataclass(frozen=True)
@@ -156,8 +153,11 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """Return the verdict's exit code: 0 PASS, 1 FAIL, 3 VACUOUS, 4 BOUNDED."""
-        return self.verdict.exit_code
+        """Return the exit code, of those that `epochgate.exit_codes` lists."""
+        is_about_rows = self.verdict is Verdict.VACUOUS and all(
+            claim.verdict is not Verdict.VACUOUS for claim in self.properties
+        )
+        return ExitCode.UNTAKEN if is_about_rows else ExitCode[self.verdict.value]
 
     @property
     def untaken(self) -> list[RowCoverage]:
@@ -167,7 +167,7 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """Everything as plain data."""
         found = asdict(self, dict_factory=_plain)
-        found["exit_code"] = self.exit_code
+        found["exit_code"] = int(self.exit_code)
         return found
 
     def json_text(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import Fault, Program
@@ -11,11 +12,15 @@ from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
 from epochgate.fsm.checker.engines.search import Words, canonical
 from epochgate.fsm.checker.result import Counterexample, State, TakenRow, TraceStep, changes
+from epochgate.fsm.choosing import Choices, Tape, named
 from epochgate.fsm.fields import ArrayField, FieldSpec, FifoField
 from epochgate.fsm.journal import UnwrittenJournal
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect, Emitted
 from epochgate.fsm.rows import Row
+
+Move = tuple[int, Choices]
+"""A step by its number, and what it chooses."""
 
 
 @dataclass
@@ -29,26 +34,34 @@ class Retelling:
     def __post_init__(self) -> None:
         self._plain = PythonTarget(self.program)
 
-    def steps_along(self, chain: Sequence[Words]) -> tuple[list[int], Words]:
+    def steps_along(self, chain: Sequence[Words]) -> tuple[list[Move], Words]:
         """The steps that lead through these states, and the state reached.
 
         With symmetry a state of the chain stands for those that differ from it by an exchange of
         instances; the steps lead through one of these each.
         """
-        state, steps = chain[0], []
+        state, moves = chain[0], list[Move]()
         for following in chain[1:]:
-            step, state = next(
-                (number, taken)
+            move, state = next(
+                ((number, choices), taken)
                 for number in self._plain.enabled(state)
-                if self.canonical(taken := self._plain.take(state, number)) == following
+                for choices, taken in self._plain.ways(state, number)
+                if self.canonical(taken) == following
             )
-            steps.append(step)
-        return steps, state
+            moves.append(move)
+        return moves, state
+
+    def moves(self, chain: Sequence[Words], steps: Sequence[int]) -> list[Move]:
+        """These steps, with what each chooses to lead from one state of the chain to the next."""
+        return [
+            (step, next(way for way, taken in self._plain.ways(state, step) if taken == following))
+            for (state, following), step in zip(pairwise(chain), steps, strict=True)
+        ]
 
     def canonical(self, words: Words) -> Words:
         return canonical(self.program, words)
 
-    def failing_step(self, state: Words, fault: int) -> tuple[int, int] | None:
+    def failing_step(self, state: Words, fault: int) -> tuple[Move, int] | None:
         """The first step out of a state that ends in this fault, and the fault as it is of this
         instance; None if a guard fails.
         """
@@ -59,16 +72,17 @@ class Retelling:
             return None
         for number in enabled:
             try:
-                self._plain.take(state, number)
+                for _ in self._plain.ways(state, number):
+                    pass
             except StepFault as found:
                 if _place(self.program.faults[found.number]) == wanted:
-                    return number, found.number
+                    return (number, self._plain.chosen(number)), found.number
         return None
 
     def tell(
         self,
         initial: Words,
-        steps: Sequence[int],
+        moves: Sequence[Move],
         *,
         kind: str,
         message: str,
@@ -84,8 +98,8 @@ class Retelling:
         self.target.packing.load(initial)
         start = before = self.target.system.values()
         told = []
-        for position, number in enumerate(steps, 1):
-            step = self._told(position, number, before)
+        for position, move in enumerate(moves, 1):
+            step = self._told(position, move, before)
             told.append(step)
             before = step.after
         chosen = [cell.split(".", 1) for cell in self.program.starts]
@@ -106,8 +120,12 @@ class Retelling:
             usual=usual or {},
         )
 
-    def _told(self, position: int, number: int, before: State) -> TraceStep:
+    def _told(self, position: int, move: Move, before: State) -> TraceStep:
+        number, choices = move
         system, (step, machine) = self.target.system, self.target.steps[number]
+        given = [each[at] for each, at in zip(system.options(step), choices, strict=False)]
+        tape = Tape()
+        tape.begin(choices)
         rows: list[TakenRow] = []
 
         def observe(machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]) -> None:
@@ -119,14 +137,16 @@ class Retelling:
             (
                 row.because
                 for source, row in machine.expanded_rows()
-                if row.trigger == step.trigger and source == machine.state and _holds(machine, row)
+                if row.trigger == step.trigger
+                and source == machine.state
+                and _holds(machine, row, given)
             ),
             "",
         )
         emitted = _Emitted()
         usual, system.observer, system.journal = system.observer, observe, emitted
         try:
-            system.take(step, machine)
+            system.take(step, machine, tape)
         except FAULTS:
             # The counterexample says what it is; here is how far the step came.
             emitted.add_undelivered(system.emitted)
@@ -137,7 +157,7 @@ class Retelling:
             number=position,
             instance=self.target.name(machine),
             trigger=step.trigger,
-            label=self.program.steps[number].label,
+            label=named(self.program.steps[number].label, tape.told),
             because=because,
             rows=tuple(rows),
             effects=tuple(self._shown(kind(items)) for kind, items in emitted.effects),
@@ -185,8 +205,8 @@ def _place(fault: Fault) -> tuple[str, str, int]:
     return fault.kind, fault.file, fault.line
 
 
-def _holds(machine: Machine, row: Row) -> bool:
-    return all(bool(machine.bound_callback(n)()) == expected for n, expected in row.literals)
+def _holds(machine: Machine, row: Row, given: Sequence[int]) -> bool:
+    return all(bool(machine.bound_callback(n)(*given)) == held for n, held in row.literals)
 
 
 def _is_channel(spec: FieldSpec) -> bool:

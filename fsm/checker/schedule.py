@@ -10,13 +10,17 @@ guards are really evaluated; the runtime has a stage that plays on a production 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Protocol
 
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.layout import Changed, Layout, Packing
 from epochgate.fsm.checker.demands import demands
 from epochgate.fsm.checker.engines.interpreted import FAULTS
+from epochgate.fsm.checker.refinement import Refinement
 from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
+from epochgate.fsm.choosing import Tape, WayClosed, parsed
+from epochgate.fsm.claims import holds
 from epochgate.fsm.closed import ClosedSystem, Property, Step
 from epochgate.fsm.errors import TransitionRefused
 from epochgate.fsm.machine import Machine
@@ -49,7 +53,9 @@ class Stage(Protocol):
         ...
 
     def take(self, step: str) -> None:
-        """Take a step that is possible; raises ClaimBroken."""
+        """Take a step that is possible, with the values that its name chooses; raises ClaimBroken,
+        and WayClosed for values that it cannot choose.
+        """
         ...
 
     def changes_nothing(self, step: str) -> bool:
@@ -70,9 +76,13 @@ class MachineStage:
         for step, machine in system.step_instances():
             position = "".join(f"[{i}]" for i in machine.index)
             self._steps[f"{step.machine}{position}.{step.trigger}"] = step, machine
-        self._packing = Packing(system, Layout(system))
+        layout = Layout(system)
+        self._packing = Packing(system, layout)
+        self._refinements = [
+            Refinement(system, layout, p) for p in system.properties() if p.kind == "implements"
+        ]
         self._step_claims = StepClaims(system)
-        self._demands = [p for p in system.properties() if p.kind == "always"]
+        self._demands = [p for p in system.claims() if p.kind == "always"]
         self._begin(begins or {})
 
     def _begin(self, begins: Mapping[str, Any]) -> None:
@@ -88,7 +98,9 @@ class MachineStage:
                     f"{type(self._system).__name__} has no field {place!r} to begin with "
                     f"{value!r}; the schedule belongs to another system or to other constants"
                 )
-            setattr(*fields[place], [*value] if isinstance(value, list) else value)
+            machine, name = fields[place]
+            now = getattr(machine, name)
+            setattr(machine, name, type(now)(value) if isinstance(now, list | set) else value)
         self._packing.words()  # finds what is outside its bound
 
     @property
@@ -108,20 +120,33 @@ class MachineStage:
 
     def take(self, step: str) -> None:
         """Fire the step's trigger, and hold the state against every bound and `always`."""
+        name, _ = parsed(step)
         before = self.words()
         try:
             measured = self._step_claims.measured()
             self._fire(step)
             after = self.words()  # finds what has left its bound
-            if self._steps[step][0].is_stuttering:
+            if self._steps[name][0].is_stuttering:
                 self._packing.expect_unchanged(before, step)
             if after != before:
                 self._step_claims.expect_kept(measured)
+            self._expect_implemented(before, after, name)
+        except WayClosed:
+            self._packing.load(before)
+            raise
         except (Changed, StepClaimBroken) as fault:
             raise StateForbidden(str(fault)) from fault
         except FAULTS as fault:
             raise ClaimBroken(told(fault)) from fault
         self.expect_claims()
+
+    def _expect_implemented(
+        self, before: tuple[int, ...], after: tuple[int, ...], step: str
+    ) -> None:
+        """Hold a step against every specification; raises StateForbidden."""
+        for one in self._refinements:
+            if message := one.goes_on(before, after, step):
+                raise StateForbidden(message)
 
     def expect_claims(self) -> None:
         """Hold the present state against every `always`; raises StateForbidden or ClaimBroken."""
@@ -133,27 +158,40 @@ class MachineStage:
             raise StateForbidden(f"not always: {broken.claim}")
 
     def _fire(self, step: str) -> None:
-        known, machine = self._steps[step]
-        self._system.take(known, machine)
+        """Take the step with the values of its name; one without gets the first that it may."""
+        name, values = parsed(step)
+        known, machine = self._steps[name]
+        tape = Tape()
+        if known.over and not values:
+            ways = product(*self._system.options(known))
+            values = next(w for w in ways if self._system.is_enabled(known, machine, *w))
+        tape.begin(values=values)
+        self._system.take(known, machine, tape)
 
     def _holds(self, declared: Property) -> bool:
-        if declared.then and not getattr(self._system, declared.then)():
+        if declared.then and not holds(self._system, declared.then):
             return True
-        return bool(getattr(self._system, declared.name)())
+        return holds(self._system, declared.name)
 
     def words(self) -> tuple[int, ...]:
         """The present state, packed; raises OutOfRange."""
         return self._packing.words()
 
     def changes_nothing(self, step: str) -> bool:
-        before = self.words()
-        try:
-            self._fire(step)
-            return self.words() == before
-        except FAULTS:
-            return False
-        finally:
-            self._packing.load(before)
+        before, tape = self.words(), Tape()
+        while True:
+            try:
+                self._system.take(*self._steps[parsed(step)[0]], tape)
+                if self.words() != before:
+                    return False
+            except WayClosed:
+                pass
+            except FAULTS:
+                return False
+            finally:
+                self._packing.load(before)
+            if not tape.advance():
+                return True
 
 
 def told(fault: BaseException) -> str:
@@ -188,18 +226,19 @@ class _Loop:
         """Take note of the present state, and of the step that led to it."""
         system, promise = self._stage.system, self._promise
         if promise.kind == "leads_to":
-            self._is_open = self._is_open or bool(getattr(system, promise.name)())
-        holds = getattr(system, promise.then or promise.name)()
+            self._is_open = self._is_open or holds(system, promise.name)
+        is_so = holds(system, promise.then or promise.name)
         if promise.kind == "eventually_always":
-            self._is_lost = self._begun is not None and (self._is_lost or not holds)
-        elif holds:
+            self._is_lost = self._begun is not None and (self._is_lost or not is_so)
+        elif is_so:
             self._is_open = promise.kind == "infinitely_often"
             self._is_kept = True
         if self._begun is not None:
             changing = {s for s in self._stage.possible() if not self._stage.changes_nothing(s)}
             self._possible.append(changing)
-            if len(self._possible) > 1 and taken in self._possible[-2]:
-                self._taken.add(taken)
+            name = parsed(taken)[0]
+            if len(self._possible) > 1 and name in self._possible[-2]:
+                self._taken.add(name)
 
     @property
     def _is_fair(self) -> bool:
@@ -229,7 +268,7 @@ def play_on(
     property that is then never kept. Raises ClaimBroken, and StepUnknown.
     """
     __tracebackhide__ = True  # pytest then shows the schedule, and not how it is played
-    if unknown := [step for step in schedule if step not in stage.steps]:
+    if unknown := [step for step in schedule if parsed(step)[0] not in stage.steps]:
         raise StepUnknown(
             f"{type(stage.system).__name__} has no step {unknown[0]!r}; its steps are "
             f"{', '.join(stage.steps)}. The schedule belongs to another system or to other "
@@ -239,7 +278,7 @@ def play_on(
     if cycle is None:
         left_out = _played(stage, numbered, None)
     else:
-        declared = next(p for p in stage.system.properties() if p.name == promise)
+        declared = next(p for p in stage.system.claims() if p.name == promise)
         loop = _Loop(stage, declared)
         left_out = _played(stage, numbered[:cycle], loop)
         loop.begin()
@@ -254,10 +293,13 @@ def _played(stage: Stage, steps: Iterable[tuple[str, str]], loop: _Loop | None) 
     left_out = []
     for where, step in steps:
         try:
-            if step not in stage.possible():
+            if parsed(step)[0] not in stage.possible():
                 left_out.append(step)
                 continue
             stage.take(step)
+        except WayClosed:
+            left_out.append(step)
+            continue
         except ClaimBroken as broken:
             raise ClaimBroken(f"{where}: {broken}") from broken.__cause__
         if loop is not None:
@@ -267,7 +309,7 @@ def _played(stage: Stage, steps: Iterable[tuple[str, str]], loop: _Loop | None) 
 
 def _expect_no_deadlock(stage: Stage) -> None:
     __tracebackhide__ = True
-    final = next((p for p in stage.system.properties() if p.kind == "terminal"), None)
+    final = next((p for p in stage.system.claims() if p.kind == "terminal"), None)
     if final is not None and not stage.possible() and not getattr(stage.system, final.name)():
         raise ClaimBroken(f"deadlock: no step is possible, but not: {final.claim}")
 

@@ -14,6 +14,7 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Words
 from epochgate.fsm.checker.outcome import Walk
+from epochgate.fsm.checker.retelling import Move
 from epochgate.fsm.checker.walking import Walks
 from epochgate.fsm.closed import Property
 
@@ -32,7 +33,7 @@ Failure = tuple[object, ...]
 class Way:
     """Steps into a violation, and the states before each of them."""
 
-    steps: tuple[int, ...]
+    moves: tuple[Move, ...]
     states: tuple[Words, ...]
     fault: int
     failure: Failure
@@ -41,14 +42,14 @@ class Way:
 def shortened(program: Program, walks: Walks, walk: Walk, declared: Sequence[Property]) -> Walk:
     """A walk into the same violation by as few steps as were found, at most those it has."""
     shrinking = _Shrinking(program, walks.final, [p for p in declared if p.kind == "always"])
-    way = shrinking.replay(walk.initial, walk.steps)
+    way = shrinking.replay(walk.initial, walk.moves)
     if way is None:
         return walk
     way = shrinking.without_parts(shrinking.without_loops(way))
     way = shrinking.by_search(way)
-    if len(way.steps) >= len(walk.steps):
+    if len(way.moves) >= len(walk.moves):
         return walk
-    return replace(walk, steps=way.steps, fault=way.fault, held=shrinking.held(way))
+    return replace(walk, moves=way.moves, fault=way.fault, held=shrinking.held(way))
 
 
 class _Shrinking:
@@ -95,89 +96,98 @@ class _Shrinking:
 
     # Ways
 
-    def replay(self, initial: Words, steps: Iterable[int]) -> Way | None:
+    def replay(self, initial: Words, moves: Iterable[Move]) -> Way | None:
         """Take the steps that are possible, up to what is wrong; None where nothing is."""
-        state, taken, states = initial, list[int](), [initial]
-        for step in (*steps, None):
+        state, taken, states = initial, list[Move](), [initial]
+        for move in (*moves, None):
             self._replayed += 1
             if (wrong := self._of_state(state)) is not None:
                 return Way(tuple(taken), tuple(states), *wrong)
             possible = self._steps(state)
             if isinstance(possible, tuple):
                 return Way(tuple(taken), tuple(states), *possible)
-            if step is None or step not in possible:
+            if move is None or move[0] not in possible:
                 continue
-            taken.append(step)
             try:
-                state = self._target.take(state, step)
+                after = self._after(state, move)
             except StepFault as fault:
+                taken.append((move[0], self._target.chosen(move[0])))
                 return Way(tuple(taken), tuple(states), *self._of_fault(fault.number))
-            states.append(state)
+            if after is not None:
+                state = after
+                taken.append(move)
+                states.append(state)
         return None
 
-    def _same(self, way: Way, steps: Sequence[int]) -> Way | None:
+    def _after(self, state: Words, move: Move) -> Words | None:
+        """The state after a step that chooses so; None where there is no such choice."""
+        step, choices = move
+        ways = self._target.ways(state, step)
+        return next((after for chosen, after in ways if chosen == choices), None)
+
+    def _same(self, way: Way, moves: Sequence[Move]) -> Way | None:
         """The way of other steps, if it ends in the same failure."""
-        found = self.replay(way.states[0], steps)
+        found = self.replay(way.states[0], moves)
         return found if found is not None and found.failure == way.failure else None
 
     def without_loops(self, way: Way) -> Way:
         """Each state once: what lies between two visits is left out."""
         last = {state: position for position, state in enumerate(way.states)}
-        steps, position = list[int](), 0
+        moves, position = list[Move](), 0
         while position < len(way.states):
             position = last[way.states[position]]
-            steps += way.steps[position : position + 1]
+            moves += way.moves[position : position + 1]
             position += 1
-        return self._same(way, steps) or way
+        return self._same(way, moves) or way
 
     def without_parts(self, way: Way) -> Way:
         """As many steps left out as can be, as long as few enough were taken to find out."""
-        size = len(way.steps) // 2
+        size = len(way.moves) // 2
         while size:
             start = 0
-            while start < len(way.steps):
+            while start < len(way.moves):
                 if self._replayed > REPLAYED_MAX:
                     return way
-                left = (*way.steps[:start], *way.steps[start + size :])
+                left = (*way.moves[:start], *way.moves[start + size :])
                 found = self._same(way, left)
-                if found is not None and len(found.steps) < len(way.steps):
+                if found is not None and len(found.moves) < len(way.moves):
                     way = found
                 else:
                     start += size
-            size = min(size // 2, len(way.steps) // 2) if size > 1 else 0
+            size = min(size // 2, len(way.moves) // 2) if size > 1 else 0
         return way
 
     def by_search(self, way: Way) -> Way:
         """A shorter end of the way, from as far back as few enough states lead there."""
         distance = FIRST_DISTANCE
         while True:
-            start = max(0, len(way.steps) - distance)
-            end = self._shortest(way.states[start], way.steps[start:], way.failure)
+            start = max(0, len(way.moves) - distance)
+            end = self._shortest(way.states[start], way.moves[start:], way.failure)
             if end is None:
                 return way
-            if len(end) < len(way.steps) - start:
-                way = self._same(way, (*way.steps[:start], *end)) or way
+            if len(end) < len(way.moves) - start:
+                way = self._same(way, (*way.moves[:start], *end)) or way
             if start == 0:
                 return way
             distance *= 2
 
     def _shortest(
-        self, start: Words, known: tuple[int, ...], failure: Failure
-    ) -> tuple[int, ...] | None:
+        self, start: Words, known: tuple[Move, ...], failure: Failure
+    ) -> tuple[Move, ...] | None:
         """The fewest steps into the failure, the known ones if there are no fewer; None where that
         takes too many states.
         """
-        before: dict[Words, tuple[Words, int] | None] = {start: None}
+        before: dict[Words, tuple[Words, Move] | None] = {start: None}
         level = [start]
         for _ in range(len(known)):
             following = []
             for state in level:
-                for step, after, wrong in self._onwards(state):
+                for move, after, wrong in self._onwards(state):
                     if wrong is not None and wrong[1] == failure and after is None:
-                        return (*_path(before, state), *step)
+                        return (*_path(before, state), *move)
                     if after is None or after in before:
                         continue
-                    before[after] = state, step[0]
+                    before[after] = state, move[0]
                     if wrong is None:
                         following.append(after)
                     elif wrong[1] == failure:
@@ -189,7 +199,7 @@ class _Shrinking:
 
     def _onwards(
         self, state: Words
-    ) -> Iterator[tuple[tuple[int, ...], Words | None, tuple[int, Failure] | None]]:
+    ) -> Iterator[tuple[tuple[Move, ...], Words | None, tuple[int, Failure] | None]]:
         """Each step from a state, where it leads, and what is wrong there; or no step, where there
         is something wrong with the guards or with the end of the run.
         """
@@ -199,16 +209,16 @@ class _Shrinking:
             return
         for step in possible:
             try:
-                after = self._target.take(state, step)
+                for choices, after in self._target.ways(state, step):
+                    yield ((step, choices),), after, self._of_state(after)
             except StepFault as fault:
-                yield (step,), None, self._of_fault(fault.number)
-                continue
-            yield (step,), after, self._of_state(after)
+                move = step, self._target.chosen(step)
+                yield (move,), None, self._of_fault(fault.number)
 
 
-def _path(before: dict[Words, tuple[Words, int] | None], state: Words) -> tuple[int, ...]:
-    steps = []
+def _path(before: dict[Words, tuple[Words, Move] | None], state: Words) -> tuple[Move, ...]:
+    moves = []
     while (found := before[state]) is not None:
-        state, step = found
-        steps.append(step)
-    return tuple(reversed(steps))
+        state, move = found
+        moves.append(move)
+    return tuple(reversed(moves))

@@ -116,7 +116,7 @@ def simulate(
     begun_s = time.perf_counter()
     made = system if isinstance(system, ClosedSystem) else system()
     lowering = Lowering(made)
-    program, declared = lowering.program(), made.properties()
+    program, declared = lowering.program(), made.claims()
     walks = _what_walks_share(made, program, seed, walk_max)
     name = choice.chosen(engine)
     code = Code(walks, steps) if name == "llvm" else None
@@ -142,7 +142,7 @@ def simulate(
     notes = []
     if isinstance(found, Walk) and is_shortened:
         before, found = found, shortened(program, walks, found, declared)
-        notes.append(f"{len(before.steps):,} steps had led there, {len(found.steps)} do as well")
+        notes.append(f"{len(before.moves):,} steps had led there, {len(found.moves)} do as well")
     outcome = Outcome(made, program, lowering.layout, tally, declared, found)
     return Result(
         **_of_system(made),
@@ -162,7 +162,7 @@ def simulate(
 
 def _what_walks_share(system: ClosedSystem, program: Program, seed: int, walk_max: int) -> Walks:
     bits = {name: 1 << bit for bit, name in enumerate(program.properties)}
-    declared = system.properties()
+    declared = system.claims()
     return Walks(
         program,
         initial_states(program, type(system).__name__),

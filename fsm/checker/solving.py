@@ -147,6 +147,10 @@ class Solving:
             for name, variable in variables.items()
         }
         renaming = [(variables[name], variable) for name, variable in before.items()]
+        renaming += [
+            (choice, z3.BitVec(f"{choice} {distance} before", choice.size()))
+            for choice in self.target.choices
+        ]
         leading = [z3.substitute(one, *renaming) for one in (*self.typed, *self.claims.values())]
         taken = []
         for way in (way for step in self._steps for way in step.ways if way.fault is None):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.ir import Program
@@ -29,6 +29,8 @@ from epochgate.fsm.machine import Machine
 from epochgate.fsm.source import definition
 
 WALKS, WALK_STEPS_MAX = 20, 40
+STORING = frozenset({"push", "take", "remove", "add", "discard"})
+"""The methods of channels and sets that get a number."""
 
 
 class NotSymmetric(UsageError):
@@ -67,7 +69,7 @@ class _Uses:
         """The parameters of a method that are given members of the index set."""
         for claim in system.properties():
             if claim.each == name:
-                for method in (claim.name, *system.measured(claim)):
+                for method in filter(None, (claim.name, claim.then, *system.measured(claim))):
                     self._members.setdefault((type(system), method), set()).add(name)
         self._methods = [
             (owner, method)
@@ -111,8 +113,21 @@ class _Uses:
                 seen.add(name)
                 yield method
 
+    def _give_chosen(self) -> None:
+        """The arguments that steps choose among the members are members."""
+        for step in self._system.STEPS:
+            machine = self._system.MACHINES[step.machine]
+            rows = [row for row in machine.ROWS if row.trigger == step.trigger]
+            callbacks = {n for r in rows for n in (*r.conditions, *r.unless, *r.actions)}
+            for position, over in enumerate(step.over):
+                for name in callbacks if over == self._over else ():
+                    taken = definition(getattr(machine, name)).args.args[1:]
+                    if position < len(taken):
+                        self.parameters(machine, name).add(taken[position].arg)
+
     def check(self) -> None:
         """Raise NotSymmetric for the first use that tells members apart."""
+        self._give_chosen()
         before = -1
         while (now := sum(map(len, self._members.values()))) != before:
             before = now
@@ -213,6 +228,8 @@ class _Method(ast.NodeVisitor):
     def _is_member(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Name):
             return node.id in self._locals
+        if _is_choice(node) and self._uses.is_range(_loop_of(node.args[0])):
+            return True
         return isinstance(node, ast.expr) and self._uses.is_index(self._owner, node)
 
     def visit(self, node: ast.AST) -> Any:
@@ -261,7 +278,13 @@ class _Method(ast.NodeVisitor):
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        is_channel = isinstance(node.func, ast.Attribute) and node.func.attr == "push"
+        if _is_choice(node) and isinstance(node.args[0], ast.GeneratorExp):
+            (part,) = node.args[0].generators
+            self._loop(part.target, part.iter)
+            for condition in part.ifs:
+                self.visit(condition)
+            return
+        is_channel = isinstance(node.func, ast.Attribute) and node.func.attr in STORING
         for position, argument in enumerate(node.args):
             if (
                 self._is_member(argument)
@@ -272,6 +295,17 @@ class _Method(ast.NodeVisitor):
             else:
                 self.visit(argument)
         self.visit(node.func)
+
+
+def _is_choice(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr == "one_of" and len(node.args) == 1
+
+
+def _loop_of(options: ast.expr) -> ast.expr:
+    """The range that a value is chosen from."""
+    return options.generators[0].iter if isinstance(options, ast.GeneratorExp) else options
 
 
 def verify(program: Program, name: str) -> None:
@@ -289,11 +323,12 @@ def verify(program: Program, name: str) -> None:
                         f"and something else can happen; perhaps a loop over them does things "
                         f"whose order matters; check without symmetry"
                     )
-                steps = comparison.target.enabled(state)
-                if not steps:
+                target = comparison.target
+                after = [a for s in target.enabled(state) for _, a in target.ways(state, s)]
+                if not after:
                     break
                 x = following(x)
-                state = comparison.target.take(state, steps[below(x, len(steps))])
+                state = after[below(x, len(after))]
             except StepFault:
                 break
 
@@ -324,12 +359,11 @@ class _Comparison:
         found: Counter[Any] = Counter()
         for step in self.target.enabled(state):
             try:
-                after = self.target.take(state, step)
+                for _, after in self.target.ways(state, step):
+                    found[after if block is None else self._exchanged(after, block)] += 1
             except StepFault as fault:
                 place = self._program.faults[fault.number]
                 found[place.kind, place.line] += 1
-            else:
-                found[after if block is None else self._exchanged(after, block)] += 1
         for method in self._program.properties:
             found[method] = int(self.target.holds(method, state))
         return found

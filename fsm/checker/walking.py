@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.checker.compiler.ir import Program
-from epochgate.fsm.checker.compiler.python_target import StepFault
+from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines.python_search import Target
 from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Words
 from epochgate.fsm.checker.outcome import Walk
@@ -25,6 +25,7 @@ from epochgate.fsm.checker.random_numbers import (
     scrambled,
     sketched,
 )
+from epochgate.fsm.checker.retelling import Move
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import Optimisation
@@ -123,7 +124,7 @@ class PlainWalker(Walker):
         return tally
 
     def _walk(self, tally: Tally, sketch: bytearray, x: int, length: int, begun: Words) -> None:
-        state, taken = begun, list[int]()
+        state, taken = begun, list[Move]()
         step: int | None = None
         demanded, final = self._walks.demanded, self._walks.final
         due, returns, again = 1, 0, 0
@@ -146,27 +147,30 @@ class PlainWalker(Walker):
                 if len(taken) == due:
                     due, returns, again = due * 2, 0, h
                 possible = self._target.enabled(state)
-                # All are taken, as a target that makes all successors does, so that each of them
-                # finds a fault at the same step.
-                successors = {}
+                ways = []
                 for step in possible:
-                    successors[step] = self._target.take(state, step)
+                    ways += self._ways(state, step)
                 step = None
-                if not possible:
+                if not ways:
                     if final and not self._target.holds(final, state):
                         tally.found = Walk(tuple(taken), DEADLOCK, 0, begun)
                     else:
                         tally.terminal_states += 1
                     break
                 x = following(x)
-                chosen = possible[below(x, len(possible))]
-                state = successors[chosen]
-                taken.append(chosen)
+                move, state = ways[below(x, len(ways))]
+                taken.append(move)
         except StepFault as fault:
-            steps = (*taken, step) if step is not None else tuple(taken)
-            tally.found = Walk(steps, fault.number, 0, begun)
+            moves = (*taken, (step, self._target.chosen(step))) if step is not None else (*taken,)
+            tally.found = Walk(moves, fault.number, 0, begun)
         tally.transitions += len(taken)
         tally.longest = max(tally.longest, len(taken))
+
+    def _ways(self, state: Words, step: int) -> list[tuple[Move, Words]]:
+        """All ways are taken, as a target that makes all successors does, so that each of them
+        finds a fault at the same step.
+        """
+        return [((step, choices), after) for choices, after in self._target.ways(state, step)]
 
     def _held(self, state: Words) -> int:
         names = enumerate(self._walks.program.properties)
@@ -209,6 +213,7 @@ class CompiledWalker(Walker):
         from epochgate.fsm.checker.engines.functions import Worker
 
         self._code, self._walks = code, walks
+        self._again = PlainWalker(PythonTarget(walks.program), walks)
         self._initial = np.array(walks.initial, np.int64)
         self._worker = Worker(walks.program)
         self._state = np.zeros(walks.program.words, np.int64)
@@ -244,6 +249,10 @@ class CompiledWalker(Walker):
         steps, count, ended, longest, start, rounds = map(int, sums)
         rows = {int(row) for row in worker.covered.nonzero()[0]}
         found = self._violation(code, walks.initial[start], held)
+        if found is not None and walks.program.crowded >= 0:
+            # Machine code keeps the steps alone; the same walk says what they chose.
+            number = first + count - 1
+            found = self._again.batch(number, number + 1, walks.length_max).found
         return Tally(
             steps, count, int(held[0]), rows, ended, longest, rounds, sketch.tobytes(), found
         )
@@ -252,7 +261,8 @@ class CompiledWalker(Walker):
         from epochgate.fsm.checker.engines import kernels as k
 
         worker = self._worker
-        steps = tuple(int(step) for step in self._taken[: worker[k.TRANSITIONS]])
+        steps: tuple[Move, ...]
+        steps = tuple((int(step), ()) for step in self._taken[: worker[k.TRANSITIONS]])
         if code == k.DEADLOCKED:
             return Walk(steps, DEADLOCK, 0, begun)
         if code != k.VIOLATED:
@@ -261,4 +271,4 @@ class CompiledWalker(Walker):
         worker.status[[k.FAULT, k.STEP]] = -1
         if fault < 0:
             return Walk(steps, PROPERTY, int(held[1]), begun)
-        return Walk((*steps, step) if worker[k.HEAD] == 0 else steps, fault, 0, begun)
+        return Walk((*steps, (step, ())) if worker[k.HEAD] == 0 else steps, fault, 0, begun)

@@ -9,7 +9,15 @@ and fuzzed.
       fuzzing            a state machine for Hypothesis, over real objects
 """
 
-from epochgate.fsm.existing.claims import Claim, always, before, happens, never, sometimes
+from epochgate.fsm.existing.claims import (
+    Claim,
+    always,
+    before,
+    happens,
+    never,
+    never_follows,
+    sometimes,
+)
 from epochgate.fsm.existing.oracle import CannotRead
 from epochgate.fsm.existing.reading import ExistingMachine, from_transitions, read_if_machine
 
@@ -22,6 +30,7 @@ __all__ = [
     "from_transitions",
     "happens",
     "never",
+    "never_follows",
     "read_if_machine",
     "sometimes",
 ]

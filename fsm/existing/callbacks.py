@@ -175,7 +175,9 @@ class Callbacks:
         except DeclarationError as error:
             if unknown := re.search(r"has no field, port, trigger or method '(\w+)'", str(error)):
                 return f"it uses {unknown[1]!r}, which is no field; `fields` may name it"
-            return re.sub(r"^.*?:\d+: ", "", str(error)).replace("the_guard", function.__name__)
+            # What comes after says what to write in a machine of ours.
+            told = re.sub(r"^.*?:\d+: (\w+\.the_guard: )?", "", str(error)).partition("; ")[0]
+            return told.replace("the_guard", function.__name__)
         return ""
 
     def _method(self, callback: Any) -> tuple[Any, str]:
@@ -194,9 +196,10 @@ class Callbacks:
         if function is not None and any(callback.__self__ is one for one in self._owners):
             return function, ""
         if isinstance(callback, types.FunctionType) and any(
-            callback in vars(kind).values()
+            callback is one
             for owner in self._owners
             for kind in (owner if isinstance(owner, type) else type(owner)).__mro__
+            for one in vars(kind).values()
         ):
             return callback, ""
         return None, "it is no plain method of the model"

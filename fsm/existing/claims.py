@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Claim:
-    """What must be true of a machine; `kind` is always, sometimes, before or happens."""
+    """What must be true of a machine; `kind` is the name of the function that makes it."""
 
     kind: str
     states: tuple[str, ...] = ()
@@ -33,6 +33,11 @@ def never(*states: str) -> Claim:
 def before(first: str, then: str) -> Claim:
     """Claim that `then` is never entered unless `first` was entered earlier."""
     return Claim("before", (first, then))
+
+
+def never_follows(first: str, then: str) -> Claim:
+    """Claim that `then` is never entered directly from `first`."""
+    return Claim("never_follows", (first, then))
 
 
 def happens(*states: str) -> Claim:

@@ -82,7 +82,10 @@ class Writer:
         self._table, self._callbacks, self._claims = table, callbacks, claims
         self._words, self._attribute = table.words, attribute(table)
         self._source: list[str] = []
-        self._watching: dict[str, str] = {}
+        self._watching: list[str] = []
+        """Actions that follow each step."""
+        self._steps_watched: dict[str, tuple[list[str], list[str]]] = {}
+        """Actions that follow the steps from some states to some others."""
         self._fields: dict[str, IntField | BoolField] = {**callbacks.fields}
         self._used: list[Any] = []
         self.never: list[Branch] = [*table.never_taken]
@@ -102,7 +105,7 @@ class Writer:
         self._source.append("def never(self) -> bool:\n    return False\n")
         rows = self._rows()
         made = _functions(self._source, self._table.oracle.name)
-        watches = {name: made[name] for name in self._watching.values()}
+        watches = {name: made[name] for name in (*self._watching, *self._steps_watched)}
         members: dict[str, Any] = {
             "STATES": self._table.states,
             "INITIAL": self._table.initial,
@@ -162,8 +165,16 @@ class Writer:
                 self._used.append(guard)
         actions = self._callbacks.compiled_actions(path.fired.callbacks)
         self._used += actions
-        after = (*map(self._words.callback, actions), *self._watching.values())
         dest = STAY if self._table.stays(path) else self._table.name(path.fired.dest)
+        after = (
+            *map(self._words.callback, actions),
+            *self._watching,
+            *(
+                watch
+                for watch, (first, then) in self._steps_watched.items()
+                if self._table.name(path.source) in first and dest in then
+            ),
+        )
         when = " and ".join(name if held else f"not {name}" for name, held in compiled.items())
         same = (path.source, path.trigger, dest, when, after)
         if same in known:
@@ -224,6 +235,10 @@ class Writer:
             inside = self._in([one for states in meant for one in states])
             self._write_claim(name, f"not ({inside})")
             return always(text)
+        if what.kind == "never_follows":
+            seen = self._watch_step(name, meant[0], meant[1])
+            self._write_claim(name, f"{seen} == 0")
+            return always(text)
         seen = self._watch(name, meant if what.kind == "happens" else meant[:1])
         if what.kind == "happens":
             self._write_claim(name, f"{seen} == {len(meant)}")
@@ -236,7 +251,7 @@ class Writer:
         field, watch = self._words.fresh(f"seen_by_{name}"), self._words.fresh(f"watch_{name}")
         start = int(self._table.initial in stages[0])
         self._fields[field] = IntField(len(stages), start)
-        self._watching[name] = watch
+        self._watching.append(watch)
         lines = [f"def {watch}(self) -> None:"]
         for number, states in enumerate(stages):
             word = "elif" if number else "if"
@@ -244,6 +259,14 @@ class Writer:
             lines.append(f"    {word} self.{field} == {number} and ({inside}):")
             lines.append(f"        self.{field} = {number + 1}")
         self._source.append("\n".join(lines) + "\n")
+        return f"self.{self._attribute}.{field}"
+
+    def _watch_step(self, name: str, first: list[str], then: list[str]) -> str:
+        """Note a step from some states to others; return what reads the note."""
+        field, watch = self._words.fresh(f"seen_by_{name}"), self._words.fresh(f"watch_{name}")
+        self._fields[field] = IntField(1)
+        self._steps_watched[watch] = first, then
+        self._source.append(f"def {watch}(self) -> None:\n    self.{field} = 1\n")
         return f"self.{self._attribute}.{field}"
 
     def _write_claim(self, name: str, text: str) -> None:

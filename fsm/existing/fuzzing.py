@@ -92,7 +92,7 @@ def _hold(table: ReadTable, watch: Watch, made: Any, invariants: Invariants) -> 
 def _triggers(table: ReadTable, kinds: tuple[str, ...]) -> dict[Configuration, list[str]]:
     found: dict[Configuration, dict[str, None]] = {}
     for path in table.found.paths:
-        if path.fired.kind in kinds:
+        if path.fired.kind in kinds and not path.trigger.startswith(of_statemachine.NOT_FIRED):
             found.setdefault(path.source, {})[path.trigger] = None
     return {source: [*triggers] for source, triggers in found.items()}
 

@@ -223,10 +223,13 @@ class OfStatemachine:
                 raise
             refusal = str(error)
         allowed, may_be_refused = {source}, False
-        for event in self._sent:
+        for number, event in enumerate(self._sent, 1):
             found = [path.fired for one in allowed for path in paths(self._oracle, one, event)]
             may_be_refused |= any(fired.kind in ("refused", "held") for fired in found)
-            allowed = {fired.dest for fired in found}
+            # An exception of a callback takes back the transition that it is raised in, also where
+            # that handles another one.
+            kept = allowed if "error.execution" in self._sent[number - 1 : number + 1] else set()
+            allowed = {fired.dest for fired in found} | kept
         names = self._table.found.names
         told = f"{', then '.join(self._sent) or trigger} in {names.get(source, source)!r}"
         if refusal and not may_be_refused:

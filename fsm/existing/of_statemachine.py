@@ -23,8 +23,18 @@ from epochgate.fsm.existing.oracle import (
 
 ASKED_MAX = 1000
 """How often one event may ask for guards; more is a loop of transitions without events."""
-OWN_EVENTS = ("done.", "done_state_", "done_invoke_", "error.", "error_", "__")
-"""How events begin that the library itself raises."""
+BEGIN = "(begin)"
+"""A trigger of our own: from the first state to those that transitions without events lead to at
+once, where their guards hold.
+"""
+OWN_EVENTS = ("done.state", "done_state_", "__")
+"""How events begin that the library raises in the course of others."""
+RAISED_EVENTS = ("error.", "done.invoke.")
+"""How events begin that come of a callback's exception or of a service: at any time."""
+NOT_FIRED = (BEGIN, *RAISED_EVENTS)
+"""How triggers of the table begin that no user sends."""
+ALIASES = ("error_", "done_invoke_")
+"""How other names of these begin."""
 
 
 def is_machine(given: object) -> bool:
@@ -94,7 +104,7 @@ class StatemachineOracle:
         self._full = {id(state): full for full, state in self._states.items()}
         self.states = [StateOf(full, bool(s.final)) for full, s in self._states.items()]
         events = [str(one) for one in kind._events]
-        self.triggers = [one for one in events if not one.startswith(OWN_EVENTS)]
+        self.triggers = [one for one in events if not one.startswith((*OWN_EVENTS, *ALIASES))]
         self._branch_of: dict[int, Branch] = {}
         self._groups: dict[str, tuple[str, Any, list[Any]]] = {}
         self._entered: list[str] = []
@@ -161,15 +171,19 @@ class StatemachineOracle:
         return machine
 
     def _started(self) -> Configuration:
-        self._ask, self._asked = Ask(), 0
+        ask = Ask()
+        machine = self._begun(ask)
+        if not ask.asked:
+            return self._frozen(machine)
+        self.triggers.insert(0, BEGIN)
+        return self._frozen(self._begun(Ask((False,) * ASKED_MAX)))
+
+    def _begun(self, ask: Ask) -> Any:
+        self._ask, self._asked, self._taken, self._called = ask, 0, [], []
+        self._entered = []
         machine = self._machine()
         machine._engine.activate_initial_state()
-        if self._ask.asked:
-            raise CannotRead(
-                f"{self.name}: a guard without an event decides where the machine begins; give it "
-                f"one initial state, and an event for that transition"
-            )
-        return self._frozen(machine)
+        return machine
 
     def _frozen(self, machine: Any) -> Configuration:
         values = tuple(one.value for one in machine.configuration)
@@ -209,6 +223,8 @@ class StatemachineOracle:
 
     def fire(self, source: Any, trigger: str, ask: Ask) -> Fired:
         """Fire a trigger with guards answered by `ask`."""
+        if trigger == BEGIN:
+            return self._fire_begin(source, ask)
         machine = self._machine()
         active, history = source
         values = [self._states[full].value for full in active]
@@ -233,6 +249,12 @@ class StatemachineOracle:
         dest = self._frozen(machine) if kind in ("taken", "broken") else source
         branches = tuple(self._branch_of[id(one)] for one in self._taken)
         return Fired(kind, dest, branches, tuple(self._called), error, tuple(self._entered))
+
+    def _fire_begin(self, source: Configuration, ask: Ask) -> Fired:
+        dest = self._frozen(self._begun(ask)) if source == self._start else source
+        kind = "held" if dest == source else "taken"
+        branches = tuple(self._branch_of[id(one)] for one in self._taken if kind == "taken")
+        return Fired(kind, dest, branches, tuple(self._called), "", tuple(self._entered))
 
     def note(self, key: str) -> None:
         """Note the callbacks of a group, and which transition is taken."""

@@ -87,7 +87,12 @@ class ReadTable:
     @cached_property
     def states(self) -> tuple[str, ...]:
         """All states; with parallel parts, all combinations of them that occur."""
-        return tuple(self.found.names.values())
+        order = {state.name: number for number, state in enumerate(self.oracle.states)}
+        names = [
+            (tuple(order.get(one, 0) for one in self.oracle.active(configuration)), number, name)
+            for number, (configuration, name) in enumerate(self.found.names.items())
+        ]
+        return tuple(name for *_, name in sorted(names))
 
     @cached_property
     def initial(self) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from epochgate.fsm.faults import Faults
 from epochgate.fsm.subset import answers, separation, tree
 from epochgate.fsm.subset.names import Callee, Kind
 from epochgate.fsm.subset.statements import Method
@@ -74,14 +75,20 @@ class Subset:
         """Check everything that the rows of one machine lead to."""
         guards = dict.fromkeys(name for row in machine.ROWS for name, _ in row.literals)
         actions = dict.fromkeys(name for row in machine.ROWS for name in row.actions)
-        for name in (*guards, *actions):
-            self._reach(machine, name, ())
-        for name in guards:
-            guard = self._methods[machine, name]
-            if guard.gives is not Kind.BOOL:
-                raise guard.fault(guard.node, "a guard must return a bool; annotate it `-> bool`")
-            self._check_purity(guard, guard)
+        faults = Faults()
+        for name in dict.fromkeys((*guards, *actions)):
+            with faults.kept():
+                self._reach(machine, name, ())
+                if name in guards:
+                    self._check_guard(machine, name)
+        faults.tell()
         answers.check(machine, self)
+
+    def _check_guard(self, machine: type[Machine], name: str) -> None:
+        guard = self._methods[machine, name]
+        if guard.gives is not Kind.BOOL:
+            raise guard.fault(guard.node, "a guard must return a bool; annotate it `-> bool`")
+        self._check_purity(guard, guard)
 
     def _reach(self, machine: type[Machine], name: str, callers: tuple[Any, ...]) -> None:
         key = machine, name
@@ -114,9 +121,12 @@ class Subset:
 
     def check_separation(self) -> None:
         """Check what each parsed method of a machine does to other machines."""
+        faults = Faults()
         if self._system is not None and self._system.IS_SEPARATED:
             for method in [*self._methods.values()]:
-                separation.check(method, self._is_changing)
+                with faults.kept():
+                    separation.check(method, self._is_changing)
+        faults.tell()
 
     def _is_changing(self, callee: Callee, sorts: frozenset[str]) -> bool:
         """Whether a method, or one that it calls, writes anything or makes such a call."""
@@ -144,9 +154,11 @@ def check_machine(machine: type[Machine]) -> None:
 
 def check_system(system: type[System]) -> Subset:
     """Check all machines of a system, with every name resolved, and return their methods."""
-    subset = Subset(system)
+    subset, faults = Subset(system), Faults()
     for machine in system.MACHINES.values():
-        if machine.IS_CHECKED:
-            subset.check(machine)
+        with faults.kept():
+            if machine.IS_CHECKED:
+                subset.check(machine)
+    faults.tell()
     subset.check_separation()
     return subset

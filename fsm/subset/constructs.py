@@ -49,17 +49,11 @@ CONSTRUCTS: dict[type[ast.AST], tuple[str, str]] = {
     ast.UAdd: ("a sign `+`", "leave it out"),
     ast.Is: ("`is`", "write `==`"),
     ast.IsNot: ("`is not`", "write `!=`"),
-    ast.In: ("`in`", TESTS),
-    ast.NotIn: ("`not in`", TESTS),
 }
 CALLS = {
-    "abs": "write `a if a > 0 else -a`",
     "bool": "write a comparison",
     "enumerate": LOOP,
     "int": "write a conditional expression",
-    "len": "a channel has `size()`, and an array the constant that it is over",
-    "max": "write `a if a > b else b`",
-    "min": "write `a if a < b else b`",
     "print": OUTSIDE,
     "sum": "add in a loop over `range(...)`",
     "super": "give the method of the base another name, and call that",

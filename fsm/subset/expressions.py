@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.source import definition
-from epochgate.fsm.subset import tree
+from epochgate.fsm.subset import tree, ways
 from epochgate.fsm.subset.constructs import CALLS, named
+from epochgate.fsm.subset.containers import Containers, is_field
+from epochgate.fsm.subset.loops import OPERATORS
 from epochgate.fsm.subset.names import (
     KINDS,
     Anything,
@@ -32,7 +34,9 @@ from epochgate.fsm.subset.names import (
     in_channel,
     in_machine,
     in_port,
+    in_set,
     in_system,
+    shared_in,
 )
 
 if TYPE_CHECKING:
@@ -40,18 +44,7 @@ if TYPE_CHECKING:
     from epochgate.fsm.system import System
 
 NUMBERS = (Kind.INT, Kind.BOOL, Kind.UNKNOWN)
-OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-}
+SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 EQUALITIES: dict[type[ast.AST], str] = {ast.Eq: "==", ast.NotEq: "!="}
 COMPARISONS: dict[type[ast.AST], str] = {
     **EQUALITIES,
@@ -60,10 +53,11 @@ COMPARISONS: dict[type[ast.AST], str] = {
     ast.Gt: ">",
     ast.GtE: ">=",
 }
+ARGUMENTS_MIN = {"abs": 1, "max": 2, "min": 2}
 CONSTANT_KINDS: dict[type, Kind] = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STATE}
 
 
-class Expressions:
+class Expressions(Containers):
     """The expressions of one method of a machine, or of a system if `machine` is None; `calls`,
     `changes` and `written` grow as they are parsed.
     """
@@ -119,7 +113,9 @@ class Expressions:
         return value
 
     def _number(self, node: ast.expr) -> tree.Expression:
-        value = self._value(node)
+        return self._as_number(node, self._value(node))
+
+    def _as_number(self, node: ast.expr, value: tree.Expression) -> tree.Expression:
         if value.kind not in NUMBERS:
             raise self.fault(
                 node,
@@ -167,6 +163,27 @@ class Expressions:
             )
         return self._literal(node, constant)
 
+    def _subscript(self, node: ast.Subscript) -> tree.Expression:
+        numbers = self.table(node.value)
+        if numbers is None:
+            return self._path(node)
+        return tree.TableItem(node, numbers, self._number(node.slice))
+
+    def table(self, node: ast.expr) -> tuple[int, ...] | None:
+        """The numbers of a tuple that is written here, or is a constant of the module or class."""
+        found: Any = None
+        if isinstance(node, ast.Tuple):
+            parts = [self._value(part) for part in node.elts]
+            found = tuple(map(_known, parts))
+            if None in found:
+                raise self.fault(node, "a tuple holds numbers that are known, and nothing else")
+        elif isinstance(node, ast.Name) and node.id not in self._locals:
+            found = self._function.__globals__.get(node.id)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+            found = getattr(self._owner, node.attr, None)
+        is_table = isinstance(found, tuple) and all(type(one) in (int, bool) for one in found)
+        return found if is_table and found else None
+
     def _path(self, node: ast.expr) -> tree.Expression:
         path = self._place(node)
         if isinstance(path.place, Value | Anything):
@@ -177,7 +194,12 @@ class Expressions:
     def _arithmetic(self, node: ast.BinOp) -> tree.Expression:
         if type(node.op) not in OPERATORS:
             raise self._outside(node, node.op)
-        left, right = self._number(node.left), self._number(node.right)
+        left, right = self._value(node.left), self._value(node.right)
+        if Kind.SET in (left.kind, right.kind) and type(node.op) in SET_OPERATORS:
+            self._demand(node.left, left.kind, Kind.SET, "what stands left")
+            self._demand(node.right, right.kind, Kind.SET, "what stands right")
+            return tree.Operation(node, OPERATORS[type(node.op)], left, right, Kind.SET)
+        left, right = self._as_number(node.left, left), self._as_number(node.right, right)
         return tree.Operation(node, OPERATORS[type(node.op)], left, right)
 
     def _unary(self, node: ast.UnaryOp) -> tree.Expression:
@@ -192,6 +214,8 @@ class Expressions:
         return tree.Logic(node, operator, tuple(map(self._condition, node.values)))
 
     def _compare(self, node: ast.Compare) -> tree.Expression:
+        if any(isinstance(operator, ast.In | ast.NotIn) for operator in node.ops):
+            return self._membership(node)
         if unknown := [operator for operator in node.ops if type(operator) not in COMPARISONS]:
             raise self._outside(node, unknown[0])
         operands = tuple(map(self._value, (node.left, *node.comparators)))
@@ -200,7 +224,7 @@ class Expressions:
             kinds = {left.kind, right.kind} - {Kind.UNKNOWN}
             if kinds == {Kind.STATE} and type(operator) in EQUALITIES:
                 is_of_states = True
-            elif not kinds <= self._comparable():
+            elif not kinds <= self._comparable() or (Kind.SET in kinds and len(kinds) > 1):
                 raise self.fault(
                     node,
                     f"`{ast.unparse(node)}` compares "
@@ -212,7 +236,7 @@ class Expressions:
 
     def _comparable(self) -> set[Kind]:
         """A claim of a system may look at what its machines only hand on."""
-        return {Kind.INT, Kind.BOOL, *([Kind.OPAQUE] if self.machine is None else [])}
+        return {Kind.INT, Kind.BOOL, Kind.SET, *([Kind.OPAQUE] if self.machine is None else [])}
 
     def _choice(self, node: ast.IfExp) -> tree.Expression:
         condition = self._condition(node.test)
@@ -250,13 +274,20 @@ class Expressions:
                 self.behind_system[node.attr] = found
                 if isinstance(found, Callee):
                     return tree.Member(node, found, path, found)
+                shared = shared_in(self._system)
+                if shared is not None and node.attr in shared.FIELDS:
+                    return ways.shared(node, shared, node.attr, found)
                 kind = tree.SystemConstant if isinstance(found, Value) else tree.Machines
                 return kind(node, found, node.attr)
             if isinstance(place, OutputPort):
                 callee = in_port(place.port, node.attr)
                 return tree.Member(node, callee, path, callee)
-            if isinstance(place, Channel):
-                callee = in_channel(place, node.attr)
+            if isinstance(place, Channel) or is_field(place):
+                callee = (
+                    in_channel(place, node.attr)
+                    if isinstance(place, Channel)
+                    else in_set(node.attr)
+                )
                 return tree.Member(node, callee, path, callee)
         except NoSuchName as error:
             raise self.fault(node, str(error)) from None
@@ -269,7 +300,7 @@ class Expressions:
             return tree.Unknown(node, Anything())
         name = machine.PEERS[node.attr]
         found = self.behind_system[name] = in_system(self._system, name)
-        return tree.peer(node, path, machine, name, found)
+        return ways.peer(node, path, machine, name, found)
 
     @staticmethod
     def _of_machine(
@@ -308,6 +339,8 @@ class Expressions:
             return tree.Item(node, OneMachine(place.machine), path, index)
         if isinstance(place, ArrayOf) and len(index) == 1:
             return tree.Item(node, place.item, path, index)
+        if isinstance(place, Channel) and len(index) == 1:
+            return tree.Item(node, Value(place.item), path, index)
         raise self.fault(node, f"`{ast.unparse(node.value)}` is no array of that shape")
 
     # Calls
@@ -316,11 +349,13 @@ class Expressions:
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.fault(node, "arguments are given by position; name and star none")
         if isinstance(node.func, ast.Name):
-            if node.func.id in ("any", "all"):
-                return self._quantifier(node)
-            raise self._foreign_call(node, node.func.id)
+            if node.func.id not in BUILT_IN:
+                raise self._foreign_call(node, node.func.id)
+            return BUILT_IN[node.func.id](self, node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "drain":
             return self._drain(node, node.func.value)
+        if self._is_choice(node.func):
+            return self._one_of(node)
         path = self._place(node.func)
         arguments = tuple(map(self._value, node.args))
         if isinstance(path, tree.Unknown):
@@ -336,6 +371,13 @@ class Expressions:
         if callee.sort == "change":
             self.written.append(path.owner)
         return call
+
+    def _computed(self, node: ast.Call) -> tree.Expression:
+        name = ast.unparse(node.func)
+        if len(node.args) < ARGUMENTS_MIN[name] or (name == "abs" and len(node.args) > 1):
+            wanted = "one number" if name == "abs" else "two numbers or more"
+            raise self.fault(node, f"`{name}` takes {wanted}, each an argument of its own")
+        return tree.Computed(node, name, tuple(map(self._number, node.args)))
 
     def _foreign_call(self, node: ast.Call, name: str) -> DeclarationError:
         instead = CALLS.get(name, "write it as a method of the machine")
@@ -359,68 +401,12 @@ class Expressions:
         self.written += paths
         return tree.Drain(node, into=paths[0], source=paths[1])
 
-    def _quantifier(self, node: ast.Call) -> tree.Expression:
-        generators = [a for a in node.args if isinstance(a, ast.GeneratorExp)]
-        if len(generators) != 1 or len(node.args) != 1 or not self._is_nesting_allowed(generators):
-            raise self.fault(
-                node, "`any` and `all` take one `... for x in range(...)`; write it like that"
-            )
-        (generator,) = generators
-        outer, loops = dict(self._locals), list[tuple[str, tree.Range]]()
-        conditions: list[tree.Expression] = []
-        for each in generator.generators:
-            if not isinstance(each.target, ast.Name) or each.is_async:
-                raise self.fault(node, "a loop has one plain name")
-            loops.append((each.target.id, self._range(each.iter)))
-            self._locals[each.target.id] = Kind.INT
-            conditions += map(self._condition, each.ifs)
-        element = self._condition(generator.elt)
-        self._locals = outer
-        assert isinstance(node.func, ast.Name)  # for the type checker; tested by the caller
-        is_all = node.func.id == "all"
-        return tree.Quantified(node, is_all, tuple(loops), tuple(conditions), element)
 
-    def _is_nesting_allowed(self, generators: list[ast.GeneratorExp]) -> bool:
-        """Claims of a system may be about pairs."""
-        return self.machine is None or len(generators[0].generators) == 1
-
-    # Bounded loops
-
-    def _range(self, node: ast.expr) -> tree.Range:
-        is_range = (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "range"
-            and 1 <= len(node.args) <= 2
-            and not node.keywords
-        )
-        if not is_range:
-            raise self.fault(
-                node,
-                f"a loop over `{ast.unparse(node)}` is outside the checked subset; loop over "
-                f"`range(...)` of constants, or over `take_all()` of a channel",
-            )
-        assert isinstance(node, ast.Call)  # for the type checker; tested above
-        return tree.Range(node, tuple(map(self._constant_number, node.args)))
-
-    def _constant_number(self, node: ast.expr) -> tree.Expression:
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            left, right = self._constant_number(node.left), self._constant_number(node.right)
-            return tree.Operation(node, OPERATORS[type(node.op)], left, right)
-        system = "self" if self.machine is None else "self.system"
-        is_constant = (
-            (isinstance(node, ast.Constant) and type(node.value) is int)
-            or (isinstance(node, ast.Name) and node.id not in self._locals)
-            or (isinstance(node, ast.Attribute) and ast.unparse(node.value) == system)
-        )
-        value = self._value(node) if is_constant else None
-        if value is None or value.kind not in (Kind.INT, Kind.UNKNOWN):
-            raise self.fault(
-                node,
-                f"`{ast.unparse(node)}` is no constant, so the length of the loop is not known; "
-                f"use a constant as the bound and an `if` inside the loop",
-            )
-        return value
+def _known(part: tree.Expression) -> int | None:
+    """The number that is written there; None for what is not known."""
+    if isinstance(part, tree.Negative) and isinstance(part.operand, tree.Constant):
+        return -part.operand.value
+    return part.value if isinstance(part, tree.Constant) else None
 
 
 def _hint(path: tree.Path) -> str:
@@ -432,6 +418,15 @@ def _hint(path: tree.Path) -> str:
     return "is a subscript missing?"
 
 
+BUILT_IN: dict[str, Callable[[Expressions, ast.Call], tree.Expression]] = {
+    "abs": Expressions._computed,
+    "all": Expressions._quantifier,
+    "any": Expressions._quantifier,
+    "len": Expressions._length,
+    "set": Expressions._empty_set,
+    "max": Expressions._computed,
+    "min": Expressions._computed,
+}
 EXPRESSIONS: dict[type[ast.expr], Callable[[Expressions, Any], tree.Expression]] = {
     ast.Attribute: Expressions._path,
     ast.BinOp: Expressions._arithmetic,
@@ -441,6 +436,7 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Expressions, Any], tree.Expression]]
     ast.Constant: Expressions._constant,
     ast.IfExp: Expressions._choice,
     ast.Name: Expressions._name,
-    ast.Subscript: Expressions._path,
+    ast.Set: Expressions._written_set,
+    ast.Subscript: Expressions._subscript,
     ast.UnaryOp: Expressions._unary,
 }

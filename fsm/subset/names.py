@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.declaration import parameters
-from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField
+from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField, SetField
 from epochgate.fsm.ports import Port
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Kind(Enum):
     INT = "an int"
     BOOL = "a bool"
     STATE = "the name of a state"
+    SET = "a set"
     OPAQUE = "an opaque value"
     NOTHING = "nothing"
     UNKNOWN = "unknown"
@@ -142,6 +143,8 @@ def field_place(machine: type[Machine], name: str, field: FieldSpec) -> Place:
         annotated = (vars(c).get("__annotations__", {}).get(name) for c in machine.__mro__)
         holds_ints = any("Fifo[int]" in str(annotation) for annotation in annotated)
         return Channel(Kind.INT if holds_ints else Kind.OPAQUE)
+    if isinstance(field, SetField):
+        return Value(Kind.SET, is_field=True)
     return Value(Kind.BOOL if isinstance(field, BoolField) else Kind.INT, is_field=True)
 
 
@@ -178,6 +181,11 @@ def in_machine(machine: type[Machine], name: str, system: type[System] | None) -
     )
 
 
+def shared_in(system: type[System]) -> type[Machine] | None:
+    """The machine that holds what all machines of the system share, if it has one."""
+    return next((m for m in system.MACHINES.values() if m.IS_SHARED), None)
+
+
 def in_system(system: type[System], name: str, *, is_outside: bool = False) -> Place:
     """Where an attribute of a system leads; raises NoSuchName.
 
@@ -185,6 +193,8 @@ def in_system(system: type[System], name: str, *, is_outside: bool = False) -> P
     """
     if name in system.CONSTANTS:
         return Value(Kind.INT)
+    if (shared := shared_in(system)) is not None and name in shared.FIELDS:
+        return field_place(shared, name, shared.FIELDS[name])
     if name in system.MACHINES:
         machine = system.MACHINES[name]
         return MachineArray(machine) if machine.INDEX else OneMachine(machine)
@@ -213,10 +223,29 @@ def in_channel(channel: Channel, name: str) -> Callee:
         "push": Callee("change", name, (channel.item,), Kind.NOTHING),
         "pop": Callee("change", name, (), channel.item),
         "clear": Callee("change", name, (), Kind.NOTHING),
+        "take": Callee("change", name, (Kind.INT,), channel.item),
+        "remove": Callee("change", name, (channel.item,), Kind.NOTHING),
         "head": Callee("look", name, (), channel.item),
         "empty": Callee("look", name, (), Kind.BOOL),
         "size": Callee("look", name, (), Kind.INT),
     }
     if name not in methods:
         raise NoSuchName(f"a channel has no method {name!r}; it has {', '.join(methods)}, drain")
+    return methods[name]
+
+
+def in_set(name: str) -> Callee:
+    """Where a method of a set leads; raises NoSuchName."""
+    methods = {
+        "add": Callee("change", name, (Kind.INT,), Kind.NOTHING),
+        "discard": Callee("change", name, (Kind.INT,), Kind.NOTHING),
+        "remove": Callee("change", name, (Kind.INT,), Kind.NOTHING),
+        "clear": Callee("change", name, (), Kind.NOTHING),
+        "copy": Callee("look", name, (), Kind.SET),
+    }
+    if name not in methods:
+        raise NoSuchName(
+            f"a set has no method {name!r} here; it has {', '.join(methods)}, and `|`, `&`, `-`, "
+            f"`^`, `<=`, `in` and `len`"
+        )
     return methods[name]

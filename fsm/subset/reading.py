@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Method = tuple["type[Machine] | None", str]
 """A method of a machine, or of the system."""
-WRITES = frozenset({"push", "clear"})
-"""The operations of a channel that give nothing."""
+WRITES = frozenset({"push", "clear", "add", "discard"})
+"""The operations of a channel or set for which it does not matter what that holds."""
 
 
 def fields_read(subset: Subset, methods: Iterable[Method]) -> set[tuple[type[Machine], str]]:

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from epochgate.fsm.subset import tree
+from epochgate.fsm.subset import tree, ways
 from epochgate.fsm.subset.names import Callee, OneMachine
 from epochgate.fsm.subset.statements import Method
 
@@ -33,11 +33,13 @@ def check(method: Method, is_changing: IsChanging) -> None:
     own = machine.__name__
     for path in method.written:
         other = _other(path)
-        if other is not None and not _are_one_party(machine, other):
+        if other is not None and not other.IS_SHARED and not _are_one_party(machine, other):
             raise method.fault(
                 path.at,
                 f"`{path.text}` belongs to {other.__name__}, and {own} must not write it; fire a "
-                f"trigger of {other.__name__} whose action does",
+                f"trigger of {other.__name__} whose action does, or, in a model that does not run, "
+                f"let machines share it: declare it in the class body of the closed system, and "
+                f"write `self.system.{_field_name(path)}`",
             )
     for call in method.calls:
         other = _other(call.owner)
@@ -80,9 +82,15 @@ def _fault(
 
 def _other(path: tree.Path) -> type[Machine] | None:
     """The machine that a path leads to, unless it is the method's own."""
-    found = tree.root(path)
+    found = ways.root(path)
     is_other = isinstance(found, tree.Machines | tree.Item)
     return found.place.machine if is_other and isinstance(found.place, OneMachine) else None
+
+
+def _field_name(path: tree.Path) -> str:
+    while isinstance(path, tree.Item) and not isinstance(path.array, tree.Machines):
+        path = path.array
+    return path.name if isinstance(path, tree.FieldOf) else "name"
 
 
 def _are_one_party(machine: type[Machine], other: type[Machine]) -> bool:

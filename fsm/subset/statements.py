@@ -12,8 +12,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from epochgate.fsm.faults import Faults
 from epochgate.fsm.subset import tree
-from epochgate.fsm.subset.expressions import OPERATORS, Expressions
+from epochgate.fsm.subset.expressions import SET_OPERATORS, Expressions
+from epochgate.fsm.subset.loops import OPERATORS
 from epochgate.fsm.subset.names import (
     KINDS,
     Anything,
@@ -78,8 +80,20 @@ class Method(Expressions):
     # Statements
 
     def _block(self, statements: list[ast.stmt]) -> tuple[tree.Statement, ...]:
-        parsed = (self._statement(statement) for statement in statements)
+        parsed, faults = list[tree.Statement | None](), Faults()
+        for statement in statements:
+            with faults.kept():
+                parsed.append(self._statement(statement))
+            if faults:
+                self._assume(statement)
+        faults.tell()
         return tuple(statement for statement in parsed if statement is not None)
+
+    def _assume(self, node: ast.stmt) -> None:
+        """Let the locals of a statement that is refused have values, so that it is told once."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                self._locals.setdefault(part.id, Kind.UNKNOWN)
 
     def _statement(self, node: ast.stmt) -> tree.Statement | None:
         """The statement; None for one that does nothing."""
@@ -121,21 +135,26 @@ class Method(Expressions):
         if len(node.targets) != 1:
             raise self.fault(node, "one assignment has one target; write two assignments")
         value = self._value(node.value)
+        self._expect_fresh(node, value)
         return tree.Assign(node, self._target(node.targets[0], value.kind), value)
 
     def _annotated_assign(self, node: ast.AnnAssign) -> tree.Statement:
         if node.value is None:
             raise self.fault(node, "a local begins with a value; assign it one")
         value = self._value(node.value)
+        self._expect_fresh(node, value)
         return tree.Assign(node, self._target(node.target, value.kind), value)
 
     def _augmented_assign(self, node: ast.AugAssign) -> tree.Statement:
         if type(node.op) not in OPERATORS:
             raise self._outside(node, node.op)
-        value = self._number(node.value)
+        value = self._value(node.value)
+        if value.kind is not Kind.SET or type(node.op) not in SET_OPERATORS:
+            value = self._as_number(node.value, value)
         if isinstance(node.target, ast.Name) and node.target.id not in self._locals:
             raise self.fault(node, f"the local {node.target.id!r} has no value yet")
-        target = self._target(node.target, Kind.INT)
+        kinds = {Kind.SET: Kind.SET, Kind.UNKNOWN: Kind.UNKNOWN}
+        target = self._target(node.target, kinds.get(value.kind, Kind.INT))
         return tree.Update(node, target, OPERATORS[type(node.op)], value)
 
     def _target(self, node: ast.expr, kind: Kind) -> tree.Path:
@@ -154,7 +173,11 @@ class Method(Expressions):
             self._demand(node, kind, place.kind, "the field")
         elif not isinstance(place, Anything):
             state = isinstance(place, Value) and place.kind is Kind.STATE
-            hint = "a state changes by a row alone" if state else "only int and bool fields can be"
+            hint = (
+                "a state changes by a row alone"
+                if state
+                else "only int, bool and set fields can be"
+            )
             raise self.fault(node, f"`{ast.unparse(node)}` cannot be assigned to; {hint}")
         self.changes.append((node, f"it assigns to `{ast.unparse(node)}`"))
         self.written.append(path)

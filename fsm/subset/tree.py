@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from epochgate.fsm.subset.names import Callee, Kind, MachineArray, OneMachine, Place, Value
+from epochgate.fsm.subset.names import Callee, Kind, Place, Value
 
 if TYPE_CHECKING:
     from epochgate.fsm.machine import Machine
+
+SET_BITS = 62
+"""A set holds numbers below that."""
 
 
 @dataclass(slots=True)
@@ -157,7 +160,7 @@ class Text(Node):
 
 @dataclass(slots=True)
 class Operation(Node):
-    """`left operator right` of ints."""
+    """`left operator right` of ints, or of sets."""
 
     operator: str
     left: Expression
@@ -170,6 +173,49 @@ class Negative(Node):
     """`-operand`."""
 
     operand: Expression
+    kind: Kind = Kind.INT
+
+
+@dataclass(slots=True)
+class Computed(Node):
+    """`min(...)`, `max(...)` or `abs(...)`."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    kind: Kind = Kind.INT
+
+
+@dataclass(slots=True)
+class TableItem(Node):
+    """An item of a tuple of numbers that is known."""
+
+    numbers: tuple[int, ...]
+    index: Expression
+    kind: Kind = Kind.INT
+
+
+@dataclass(slots=True)
+class SetOf(Node):
+    """A set that is written: `set()`, `{1, 3}`."""
+
+    numbers: frozenset[int]
+    kind: Kind = Kind.SET
+
+
+@dataclass(slots=True)
+class Contains(Node):
+    """`item in container`: a channel, a set, or numbers that are known."""
+
+    item: Expression
+    container: Expression | Values
+    kind: Kind = Kind.BOOL
+
+
+@dataclass(slots=True)
+class Length(Node):
+    """`len(container)`."""
+
+    container: Expression
     kind: Kind = Kind.INT
 
 
@@ -212,7 +258,7 @@ class Choice(Node):
 
 @dataclass(slots=True)
 class Range(Node):
-    """`range(...)` of one or two constants."""
+    """`range(...)` of one or two numbers, constants but for a choice."""
 
     bounds: tuple[Expression, ...]
 
@@ -226,6 +272,30 @@ class Quantified(Node):
     conditions: tuple[Expression, ...]
     element: Expression
     kind: Kind = Kind.BOOL
+
+
+@dataclass(slots=True)
+class Values(Node):
+    """Numbers that are known."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Sieve(Node):
+    """`name for name in range(...) if ...`: the numbers for which the conditions hold."""
+
+    name: str
+    range: Range
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(slots=True)
+class OneOf(Node):
+    """`self.one_of(...)`: a number that the environment chooses."""
+
+    options: Range | Values | Sieve
+    kind: Kind = Kind.INT
 
 
 @dataclass(slots=True)
@@ -253,11 +323,17 @@ Expression = (
     | Text
     | Operation
     | Negative
+    | Computed
+    | TableItem
+    | SetOf
+    | Contains
+    | Length
     | Inverse
     | Logic
     | Comparison
     | Choice
     | Quantified
+    | OneOf
     | Call
     | Drain
 )
@@ -359,26 +435,3 @@ def walk(part: Any) -> Iterator[Node]:
         for field in fields(part):
             if field.name not in ("at", "place", "callee"):
                 yield from walk(getattr(part, field.name))
-
-
-def peer(at: ast.AST, path: Path, machine: type[Machine], name: str, found: Place) -> Path:
-    """The way to a machine's peer: `self.system.name[self.index]`, or `self.system.name`."""
-    machines = Machines(at, found, name)
-    if not isinstance(found, MachineArray):
-        return machines
-    number = Value(Kind.INT)
-    index = tuple(IndexOf(at, number, path, one) for one in machine.INDEX)
-    return Item(at, OneMachine(found.machine), machines, index)
-
-
-def root(path: Path) -> Path:
-    """The machine that a path leads through last: of a field, a port or an item, its owner."""
-    while True:
-        if isinstance(path, StateOf | IndexOf | FieldOf | PortOf):
-            return path.machine
-        if isinstance(path, Member):
-            path = path.owner
-        elif isinstance(path, Item) and not isinstance(path.array, Machines):
-            path = path.array
-        else:
-            return path

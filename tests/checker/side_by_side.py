@@ -77,6 +77,10 @@ class MachineCode:
 
     def successors(self, state: Words) -> dict[int, Words]:
         """The possible steps, and where each leads."""
+        return dict(self.all_successors(state))
+
+    def all_successors(self, state: Words) -> list[tuple[int, Words]]:
+        """The steps, as often as each has ways, and where each leads."""
         worker = self._worker
         self._initial[:] = state
         worker.act[:] = NO_STEP
@@ -94,7 +98,7 @@ class MachineCode:
             address(self._sums),
         )
         steps = [int(step) for step in worker.act[: np.argmax(worker.act == NO_STEP)]]
-        return {s: tuple(int(w) for w in worker.out[at]) for at, s in enumerate(steps)}
+        return [(s, tuple(int(w) for w in worker.out[at])) for at, s in enumerate(steps)]
 
 
 class SideBySide:

@@ -133,7 +133,7 @@ def test_items_of_an_array_begin_differently() -> None:
         (lambda: Int("bound", start=()), r"cannot start as \(\)"),
         (lambda: Int("bound", start="all"), "or ANY for each number"),
         (lambda: Bool("yes"), "write True, False or ANY"),
-        (lambda: Array(Channel("a", "b"), "size", start=[1]), "they begin empty"),
+        (lambda: Array(Channel("a", "b"), "size", start=[1]), "they begin alike"),
     ],
 )
 def test_a_wrong_start_is_refused_where_it_is_declared(declare: Any, told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 import unittest
 from pathlib import Path
@@ -94,7 +95,7 @@ def test_a_field_is_given_up_where_something_else_may_write_it() -> None:
     "meddle",
     [
         lambda model: setattr(model, "tries", 0),
-        types.MethodType(lambda self: self.__dict__.clear(), types.SimpleNamespace()),
+        types.MethodType(lambda self: None, object()),
         print,
     ],
 )
@@ -293,3 +294,25 @@ def test_invariants_of_the_user_are_asked_after_each_trigger() -> None:
 def test_arguments_of_an_unknown_trigger_are_refused() -> None:
     with pytest.raises(CannotRead, match="no trigger 'open'"):
         from_transitions(Vault()).fuzz(Vault, arguments={"open": None})
+
+
+def page() -> str:
+    return (Path(__file__).parents[2] / "docs" / "existing-machines.md").read_text()
+
+
+def test_the_page_shows_what_the_commands_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    program = re.findall(r"```python\n(.*?)```", page(), re.DOTALL)[0]
+    (tmp_path / "hero_of_page.py").write_text(program)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "hero_of_page:hero"]) == 1
+    said = capsys.readouterr().out
+    told = re.findall(r"```text\n(.*?)```", page(), re.DOTALL)[0]
+    assert [line for line in told.splitlines() if line not in said] == []
+    assert main(["draw", "hero_of_page:hero", "-o", ".", "--format", "mermaid"]) == 0
+    drawn = re.findall(r"```mermaid\n(.*?)```", page(), re.DOTALL)[0]
+    assert (tmp_path / "hero.mmd").read_text() == drawn
+    mended = program.replace('"nap", "*"', '"nap", ["asleep", "hanging out", "hungry", "sweaty"]')
+    (tmp_path / "mended_hero_of_page.py").write_text(mended)
+    assert main(["check", "mended_hero_of_page:hero"]) == 0

@@ -26,6 +26,7 @@ class Account(Machine):
     floor: int = Int("most", low=-9)
     rest: int = Int(2)
     half: int = Int("most", low=-3)
+    shifted: int = Int(16)
     lowest: int = Int(-1, start=-1, low=-5)
     always_minus_two: int = Int(-2, start=-2, low=-2)
 
@@ -53,6 +54,7 @@ class Account(Machine):
         self.floor = -self.balance + self.always_minus_two
         self.rest = self.balance % 3
         self.half = self.balance // 2
+        self.shifted = 1 << (self.balance & 3) + self.balance % 2
         self.lowest = self.balance if self.balance < self.lowest else self.lowest
 
 
@@ -70,6 +72,7 @@ class Bank(ClosedSystem):
             self.account.half == self.account.balance // 2
             and self.account.rest == self.account.balance % 3
             and self.account.floor == -self.account.balance - 2
+            and self.account.shifted == 1 << (self.account.balance & 3) + self.account.balance % 2
         )
 
     def has_moved(self) -> bool:

@@ -160,15 +160,15 @@ class Moving(wandering.Wandering):
 
 def test_verdicts_are_those_of_the_definition() -> None:
     verdicts = []
-    for seed in range(40):
+    for seed in range(24):
         system, graph, _ = wandering.drawn(seed, Moving)
         reached = naive.reachable(graph, ["a"], {*graph})
         is_broken = any(to < at and to != "a" for at in reached for _, to in graph[at])
-        for engine in ENGINES if seed < 3 else ("python",):
+        for engine in ENGINES if seed < 1 else ("python",):
             result = check(system, engine=engine)
             assert (result.counterexample is not None) == is_broken, (seed, engine)
         verdicts.append(is_broken)
-    assert 4 < sum(verdicts) < 36
+    assert 1 < sum(verdicts) < 23
 
 
 class Queue(small.House):

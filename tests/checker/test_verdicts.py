@@ -97,7 +97,6 @@ def test_a_constant_that_cannot_be_set_is_refused(constants: dict[str, int], mes
 @pytest.mark.parametrize(
     ("system", "options", "message"),
     [
-        (small.PoliteHouse, {"symmetry": True}, "symmetry cannot be used"),
         (small.PoliteHouse, {"workers": 2}, "one worker"),
         (small.House, {"order": "depth", "workers": 2}, "has no levels"),
         (small.House, {"order": "best"}, "breadth or depth"),

@@ -225,8 +225,8 @@ def test_loops_and_steps_that_do_not_matter_are_left_out() -> None:
     up, down, shout, hum = (labels[f"noisy.{n}"] for n in ("up", "down", "shout", "hum"))
     steps = (*[up, down] * 40, *[hum] * 50, *[up] * 3, shout, *[hum] * 30, *[up] * 3)
     walks = Walks(program, [program.initial], 0, None, 1, 1000)
-    walk = Walk(steps, -3, 0, program.initial)
+    walk = Walk(tuple((step, ()) for step in steps), -3, 0, program.initial)
     short = shortened(program, walks, walk, system.properties())
-    assert sorted(short.steps) == sorted([shout, *[up] * 6])
-    fails_nowhere = replace(walk, steps=(up, down))
+    assert sorted(step for step, _ in short.moves) == sorted([shout, *[up] * 6])
+    fails_nowhere = replace(walk, moves=((up, ()), (down, ())))
     assert shortened(program, walks, fails_nowhere, system.properties()) == fails_nowhere

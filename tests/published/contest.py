@@ -131,6 +131,30 @@ def circadian_clock(n: int) -> Net:
     return net
 
 
+def fms(n: int) -> Net:
+    """A flexible manufacturing system: three kinds of parts, three kinds of machines."""
+    net = Net(max(n, 3), 3 * n + 6, {"P1": n, "P2": n, "P3": n, "M1": 3, "M2": 1, "M3": 2})
+    for part, machine in (("P1", "M1"), ("P2", "M2")):
+        net.add(part, f"{part}w")
+        net.add([f"{part}w", machine], [f"{part}M"])
+        net.add([f"{part}M"], [f"{part}d", machine])
+        net.add(f"{part}d", f"{part}s")
+        net.add(f"{part}d", f"{part}j")
+        net.add(f"{part}s", part)
+    for takes, puts in (
+        ("P1j P2j", "P12"),
+        ("P12", "P12w"),
+        ("P12w M3", "P12M"),
+        ("P12M", "P12s M3"),
+        ("P12s", "P1 P2"),
+        ("P3 M2", "P3M M2"),
+        ("P3M", "P3s"),
+        ("P3s", "P3"),
+    ):
+        net.add(takes, puts)
+    return net
+
+
 def kanban(n: int) -> Net:
     """Four cells: the first feeds the second and third at once, these the fourth."""
     net = Net(n, 4 * n, {f"kanban{cell}": n for cell in range(4)})

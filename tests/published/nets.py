@@ -7,12 +7,9 @@ largest number of tokens in one place and in one marking; both are claims of the
 
 from __future__ import annotations
 
-import linecache
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-
-from epochgate.fsm.closed import ClosedSystem
 
 Bag = Mapping[str, int]
 """Places, and how many tokens in each."""
@@ -116,14 +113,3 @@ def source(net: Net) -> str:
         any=" or ".join(f"{each} == {net.tokens}" for each in held),
     )
     return HEADER + "\n".join(lines) + "\n" + system
-
-
-def system(name: str, net: Net) -> type[ClosedSystem]:
-    """The closed system of a net; tools find its source in `linecache`."""
-    text = source(net)
-    file = f"<net {name}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names = {"__name__": __name__}
-    exec(compile(text, file, "exec"), names)  # noqa: S102  # of a text that was made above
-    made: type[ClosedSystem] = names["System"]  # type: ignore[assignment]  # of the text above
-    return made

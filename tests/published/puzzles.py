@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from epochgate.fsm import STAY, Bool, Int, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, eventually, sometimes
+from epochgate.fsm import ANY, STAY, Bool, Int, Row, Trigger, machines
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    always,
+    eventually,
+    sometimes,
+    weakly_fair,
+)
 
 THERE = "there"
 
@@ -43,7 +51,8 @@ class Consensus(ClosedSystem):
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"value": "number"}
     CONSTANTS: ClassVar[dict[str, int]] = {"number": 3}
-    STEPS = (Step("value", "choose"),)
+    STEPS = (Step("value", "choose", is_fair=False),)
+    FAIRNESS = (weakly_fair(ANY),)
 
     value: list[Value] = machines(Value)
     choice: Choice = machines(Choice)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import STAY, Bool, Channel, Fifo, Int, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, leads_to
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    always,
+    infinitely_often,
+    leads_to,
+    strongly_fair,
+    weakly_fair,
+)
 
 THERE = "there"
 
@@ -32,12 +41,14 @@ class Demand(Environment):
 
     request: Trigger
     allocate: Trigger
-    give_back: Trigger
+    give_some: Trigger
+    give_all: Trigger
 
     ROWS = (
         Row("request", THERE, STAY, "is_idle", "ask", "it wants these"),
         Row("allocate", THERE, STAY, "is_wanted and is_free", "take", "these are free"),
-        Row("give_back", THERE, STAY, "is_held", "release", "it needs these no more"),
+        Row("give_some", THERE, STAY, "is_held and not is_all", "release", "it needs these not"),
+        Row("give_all", THERE, STAY, "is_held and is_all", "release", "it needs none any more"),
     )
 
     def bits(self) -> int:
@@ -60,6 +71,9 @@ class Demand(Environment):
     def is_held(self) -> bool:
         return self.bits() & self.system.person[self.client].held == self.bits()
 
+    def is_all(self) -> bool:
+        return self.system.person[self.client].held == self.bits()
+
     def ask(self) -> None:
         self.system.person[self.client].wanted = self.bits()
 
@@ -76,7 +90,16 @@ class Allocator(ClosedSystem):
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"client": "clients", "subset": "all"}
     CONSTANTS: ClassVar[dict[str, int]] = {"clients": 3, "all": 3}
-    STEPS = (Step("demand", "request"), Step("demand", "allocate"), Step("demand", "give_back"))
+    STEPS = (
+        Step("demand", "request", is_fair=False),
+        Step("demand", "allocate", is_fair=False),
+        Step("demand", "give_some", is_fair=False),
+        Step("demand", "give_all", is_fair=False),
+    )
+    FAIRNESS = (
+        weakly_fair("demand.give_all", each="client"),
+        strongly_fair("demand.allocate", each="client"),
+    )
 
     clients: int
     person: list[Client] = machines(Client)
@@ -89,6 +112,21 @@ class Allocator(ClosedSystem):
             for i in range(self.clients)
             for j in range(self.clients)
         )
+
+    @leads_to("a client that wants no more gives all back", then="has_nothing")
+    @infinitely_often("a client is satisfied again and again")
+    def is_satisfied(self) -> bool:
+        return self.person[0].wanted == 0
+
+    def has_nothing(self) -> bool:
+        return self.person[0].held == 0
+
+    @leads_to("a client gets what it wants", then="has_first")
+    def wants_first(self) -> bool:
+        return self.person[0].wanted & 1 == 1
+
+    def has_first(self) -> bool:
+        return self.person[0].held & 1 == 1
 
 
 class Actor(Environment):
@@ -182,8 +220,9 @@ class ReadersWriters(ClosedSystem):
         Step("actor", "ask_read"),
         Step("actor", "ask_write"),
         Step("desk", "admit"),
-        Step("actor", "stop"),
+        Step("actor", "stop", is_fair=False),
     )
+    FAIRNESS = (weakly_fair("actor.stop"),)
 
     actors: int
     actor: list[Actor] = machines(Actor)
@@ -197,6 +236,22 @@ class ReadersWriters(ClosedSystem):
             for i in range(self.actors)
             for j in range(self.actors)
         )
+
+    @infinitely_often("the first one reads again and again")
+    def is_reading(self) -> bool:
+        return self.actor[0].is_reading
+
+    @infinitely_often("the first one writes again and again")
+    def is_writing(self) -> bool:
+        return self.actor[0].is_writing
+
+    @infinitely_often("the first one does not read again and again")
+    def is_not_reading(self) -> bool:
+        return not self.actor[0].is_reading
+
+    @infinitely_often("the first one does not write again and again")
+    def is_not_writing(self) -> bool:
+        return not self.actor[0].is_writing
 
 
 class Car(Environment):
@@ -289,11 +344,12 @@ class Bridge(ClosedSystem):
     CONSTANTS: ClassVar[dict[str, int]] = {"half": 2, "last": 7}
     DERIVED: ClassVar[dict[str, str]] = {"cars": "2 * half"}
     STEPS = (
-        Step("car", "enter_empty"),
-        Step("car", "enter_behind"),
+        Step("car", "enter_empty", is_fair=False),
+        Step("car", "enter_behind", is_fair=False),
         Step("car", "move_outside"),
         Step("car", "move_inside"),
     )
+    FAIRNESS = (weakly_fair("car.enter_empty", "car.enter_behind"),)
 
     half: int
     last: int
@@ -329,115 +385,3 @@ class Bridge(ClosedSystem):
     @leads_to("the first car from the left comes onto the bridge", then="left_is_on")
     def left_is_off(self) -> bool:
         return not self.car[2].is_on()
-
-
-LOOP, EAT, THINK = "loop", "eat", "think"
-
-
-class Fork(Environment):
-    """Lies with the philosopher of its number or with the one before; all but fork 1 begin with the
-    former.
-    """
-
-    INDEX = ("seat",)
-    STATES, INITIAL = (THERE,), THERE
-
-    seat: int
-
-    is_moved: bool = Bool()
-    is_clean: bool = Bool()
-
-    def is_own(self) -> bool:
-        return self.is_moved == (self.seat == 1)
-
-    def hand_over(self) -> None:
-        self.is_moved = not self.is_moved
-        self.is_clean = True
-
-
-class Philosopher(Environment):
-    """Hands over dirty forks, and eats with two clean ones."""
-
-    INDEX = ("seat",)
-    STATES, INITIAL = (LOOP, EAT, THINK), LOOP
-
-    system: Philosophers
-    seat: int
-
-    is_hungry: bool = Bool(start=True)
-
-    loop: Trigger
-    eat: Trigger
-    think: Trigger
-
-    ROWS = (
-        Row("loop", LOOP, EAT, "wants_to_eat and may_eat", None, "it has two clean forks"),
-        Row("loop", LOOP, STAY, "wants_to_eat and not may_eat", "hand_on", "a fork is missing"),
-        Row("loop", LOOP, THINK, "not wants_to_eat", "hand_on", "it is not hungry"),
-        Row("eat", EAT, LOOP, None, "dine", "it eats, and makes the forks dirty"),
-        Row("think", THINK, LOOP, None, "wake", "it is hungry again"),
-    )
-
-    def right(self) -> int:
-        return (self.seat + 1) % self.system.seats
-
-    def wants_to_eat(self) -> bool:
-        return self.is_hungry
-
-    def has_left(self) -> bool:
-        return self.system.fork[self.seat].is_own()
-
-    def has_right(self) -> bool:
-        return not self.system.fork[self.right()].is_own()
-
-    def may_eat(self) -> bool:
-        return (
-            self.has_left()
-            and self.has_right()
-            and self.system.fork[self.seat].is_clean
-            and self.system.fork[self.right()].is_clean
-        )
-
-    def hand_on(self) -> None:
-        if self.has_left() and not self.system.fork[self.seat].is_clean:
-            self.system.fork[self.seat].hand_over()
-        elif self.has_right() and not self.system.fork[self.right()].is_clean:
-            self.system.fork[self.right()].hand_over()
-
-    def dine(self) -> None:
-        self.is_hungry = False
-        self.system.fork[self.seat].is_clean = False
-        self.system.fork[self.right()].is_clean = False
-
-    def wake(self) -> None:
-        self.is_hungry = True
-
-
-class Philosophers(ClosedSystem):
-    """DiningPhilosophers: five of them, by the rules of Chandy and Misra."""
-
-    INDEX_SETS: ClassVar[dict[str, str]] = {"seat": "seats"}
-    CONSTANTS: ClassVar[dict[str, int]] = {"seats": 5}
-    STEPS = (
-        Step("philosopher", "loop"),
-        Step("philosopher", "eat"),
-        Step("philosopher", "think"),
-    )
-
-    seats: int
-    fork: list[Fork] = machines(Fork)
-    philosopher: list[Philosopher] = machines(Philosopher)
-
-    @always("neighbours do not eat at the same time")
-    def is_exclusive(self) -> bool:
-        return all(
-            self.philosopher[i].state != EAT or self.philosopher[(i + 1) % self.seats].state != EAT
-            for i in range(self.seats)
-        )
-
-    @leads_to("the first philosopher eats", then="first_has_eaten")
-    def first_is_hungry(self) -> bool:
-        return self.philosopher[0].is_hungry
-
-    def first_has_eaten(self) -> bool:
-        return not self.philosopher[0].is_hungry

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import STAY, Int, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, eventually
+from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, eventually, weakly_fair
 
 WARM, HOT, TOO_HOT = "warm", "hot", "too_hot"
 FIRST, DENATURED, READY, ANNEALED, EXTENDED = "first", "denatured", "ready", "annealed", "extended"
@@ -80,7 +80,7 @@ class Clean(ClosedSystem):
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"amount": "amounts"}
     CONSTANTS: ClassVar[dict[str, int]] = {"amounts": 5, "all": 15}
-    STEPS = (
+    STEPS: ClassVar[tuple[Step, ...]] = (
         Step("tube", "heat"),
         Step("tube", "cool"),
         Step("amount", "anneal"),
@@ -96,6 +96,16 @@ class Clean(ClosedSystem):
             self.tube.templates + self.tube.primers + 2 * (self.tube.doubles + self.tube.hybrids)
             == 15
         )
+
+
+class UnfairClean(Clean):
+    """clean, with the claim of which the specification says that it does not hold."""
+
+    STEPS = tuple(Step(step.machine, step.trigger, is_fair=False) for step in Clean.STEPS)
+
+    @eventually("the primers are used up")
+    def is_depleted(self) -> bool:
+        return self.tube.primers == 0
 
 
 class Cycler(Tube):
@@ -129,9 +139,10 @@ class Stages(ClosedSystem):
     STEPS = (
         Step("tube", "heat"),
         Step("tube", "cool"),
-        Step("amount", "anneal"),
+        Step("amount", "anneal", is_fair=False),
         Step("tube", "extend"),
     )
+    FAIRNESS = (weakly_fair("amount.anneal"),)
 
     tube: Cycler = machines(Cycler)
     amount: list[Amount] = machines(Amount)

@@ -38,6 +38,7 @@ SESSIONS = {
     "tests/spark/streaming/test_three_runtimes.py": "local[2]",
     "tests/spark/values/test_on_spark.py": "local[2]",
     "tests/spark/values/test_readable.py": "local[2]",
+    "tests/spark/checking/test_on_spark.py": "local[2]",
     "tests/spark/test_back_pressure.py": "local[2]",
     "tests/spark/test_batch_snapshot_job.py": "local[2]",
     "tests/spark/test_collect_and_filtering.py": "local[2]",

@@ -44,6 +44,10 @@ from epochgate.fsm.checker.compiler.scope import (
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.subset import tree
+from epochgate.fsm.subset.names import Kind
+
+SHIFT_MAX = 62
+"""By how many bits a value is shifted at most: what it holds has no more."""
 
 
 class Expressions(ABC):
@@ -82,6 +86,38 @@ class Expressions(ABC):
         fault = Fault(kind, message, scope.method.__code__.co_filename, node.line)
         return Fail(self.faults.setdefault(fault, len(self.faults)))
 
+    @abstractmethod
+    def one_of(self, scope: Scope, node: tree.OneOf) -> Expr:
+        """Lower a choice."""
+
+    @abstractmethod
+    def computed(self, scope: Scope, node: tree.Computed) -> Expr:
+        """Lower `min`, `max` or `abs`."""
+
+    @abstractmethod
+    def table_item(self, scope: Scope, node: tree.TableItem) -> Expr:
+        """Lower an item of a constant table."""
+
+    @abstractmethod
+    def contains(self, scope: Scope, node: tree.Contains) -> Expr:
+        """Lower `in`."""
+
+    @abstractmethod
+    def length(self, scope: Scope, node: tree.Length) -> Expr:
+        """Lower `len`."""
+
+    @abstractmethod
+    def without(self, scope: Scope, left: Expr, right: Expr) -> Expr:
+        """Lower the difference of two sets."""
+
+    @abstractmethod
+    def compare_sets(self, scope: Scope, node: tree.Comparison) -> Expr:
+        """Lower a comparison of sets."""
+
+    @abstractmethod
+    def channel_item(self, scope: Scope, fifo: FifoCells, index: Expr, node: tree.Node) -> Local:
+        """Lower an item of a channel."""
+
     # Values
 
     def values(self, scope: Scope, nodes: Sequence[tree.Expression]) -> list[Expr]:
@@ -119,16 +155,56 @@ class Expressions(ABC):
 
     def _arithmetic(self, scope: Scope, node: tree.Operation) -> Expr:
         left, right = self.values(scope, (node.left, node.right))
+        if node.kind is Kind.SET and node.operator == "-":
+            return self.without(scope, left, right)
         return self.operation(scope, node, node.operator, left, right)
 
     def operation(
         self, scope: Scope, node: tree.Node, symbol: str, left: Expr, right: Expr
     ) -> Expr:
         if symbol in ("//", "%") and not (isinstance(right, int) and right > 0):
-            raise scope.refusal(node, "divide by constants above 0 only")
+            right = self._divisor(scope, node, right)
         if symbol in ("<<", ">>") and not self.ranges.is_within(right, 0, 62):
-            raise scope.refusal(node, "shift by what is known to be from 0 to 62")
+            right = self._shift(scope, node, symbol, right)
         return fold(symbol, left, right)
+
+    def kept(self, scope: Scope, value: Expr, prefix: str) -> int | Local:
+        """The value, in a local unless it is one or known; its range stays as it is."""
+        return value if isinstance(value, int | Local) else self.local(prefix, value, scope.block)
+
+    def _divisor(self, scope: Scope, node: tree.Node, right: Expr) -> Expr:
+        """A divisor that is not 0, or a fault is reported."""
+        bounds = self.ranges.of(right)
+        if bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+            return right
+        if right == 0:
+            raise scope.refusal(node, "it always divides by 0")
+        right = self.kept(scope, right, "d")
+        message = f"{scope.instance}: `{node.text}` divides by 0"
+        fail = self.fail(scope, "division", message, node)
+        scope.block.append(If(fold("==", right, 0), (fail,)))
+        if bounds is not None and isinstance(right, Local) and bounds[0] == 0:
+            kept = self.local("d", right, scope.block)
+            self.ranges.narrow(kept.name, (1, max(1, bounds[1])))
+            return kept
+        return right
+
+    def _shift(self, scope: Scope, node: tree.Node, symbol: str, right: Expr) -> Expr:
+        """A number of bits from 0 to 62; below 0 a fault is reported."""
+        bounds = self.ranges.of(right)
+        if symbol == "<<" and (bounds is None or bounds[1] > SHIFT_MAX):
+            raise scope.refusal(
+                node, f"shift left by what is known to be at most {SHIFT_MAX}, `min(n, 62)`"
+            )
+        right = self.kept(scope, right, "n")
+        if bounds is None or bounds[0] < 0:
+            message = f"{scope.instance}: `{node.text}` shifts by less than 0"
+            fail = self.fail(scope, "shift", message, node)
+            scope.block.append(If(fold("<", right, 0), (fail,)))
+        most = SHIFT_MAX if bounds is None else min(bounds[1], SHIFT_MAX)
+        shift = self.local("n", select(fold(">", right, SHIFT_MAX), SHIFT_MAX, right), scope.block)
+        self.ranges.narrow(shift.name, (0, max(0, most)))
+        return shift
 
     def _logic(self, scope: Scope, node: tree.Logic) -> Expr:
         first, *others = node.operands
@@ -171,6 +247,8 @@ class Expressions(ABC):
     def _compare(self, scope: Scope, node: tree.Comparison) -> Expr:
         if node.is_of_states:
             return self._compare_states(scope, node)
+        if any(operand.kind is Kind.SET for operand in node.operands):
+            return self.compare_sets(scope, node)
         operands = self.values(scope, node.operands)
         value: Expr = 1
         for operator, left, right in zip(node.operators, operands, operands[1:], strict=False):
@@ -257,13 +335,15 @@ class Expressions(ABC):
         if isinstance(base, Chosen):
             options = tuple(self._item(scope, option, index, node) for option in base.options)
             return Chosen(base.index, options)
+        if isinstance(base, FifoCells):
+            return self.channel_item(scope, base, index[0], node)
         sizes = self._sizes(base)
         for position, part in enumerate(index):
             if isinstance(part, int):
                 if not 0 <= part < sizes[position]:
                     raise scope.refusal(node, f"the index {part} is not below {sizes[position]}")
                 continue
-            known = self._checked_index(scope, part, sizes[position], node)
+            known = self.checked_index(scope, part, sizes[position], node)
             options = tuple(
                 self._item(scope, base, (*index[:position], i, *index[position + 1 :]), node)
                 for i in range(sizes[position])
@@ -282,7 +362,7 @@ class Expressions(ABC):
         sets = self.system.MACHINES[base.machine].INDEX
         return [self.system.constants[self.system.INDEX_SETS[name]] for name in sets]
 
-    def _checked_index(self, scope: Scope, index: Expr, size: int, node: tree.Item) -> Expr:
+    def checked_index(self, scope: Scope, index: Expr, size: int, node: tree.Node) -> Expr:
         if self.ranges.is_within(index, 0, size - 1):
             return index
         kept = self.local("n", index, scope.block)
@@ -325,13 +405,19 @@ def _as_place(found: Any) -> Place:
 EXPRESSIONS: dict[type[Any], Callable[[Expressions, Scope, Any], Expr]] = {
     tree.Call: lambda self, scope, node: self.call(scope, node),
     tree.Choice: Expressions._choice,
+    tree.Computed: lambda self, scope, node: self.computed(scope, node),
     tree.Comparison: Expressions._compare,
     tree.Constant: Expressions._constant,
+    tree.Contains: lambda self, scope, node: self.contains(scope, node),
+    tree.Length: lambda self, scope, node: self.length(scope, node),
+    tree.SetOf: lambda self, scope, node: sum(1 << number for number in node.numbers),
     tree.Drain: lambda self, scope, node: self.call(scope, node),
     tree.Inverse: Expressions._inverse,
     tree.Logic: Expressions._logic,
     tree.Negative: Expressions._negative,
+    tree.OneOf: lambda self, scope, node: self.one_of(scope, node),
     tree.Operation: Expressions._arithmetic,
+    tree.TableItem: lambda self, scope, node: self.table_item(scope, node),
     tree.Quantified: lambda self, scope, node: self.quantified(scope, node),
     tree.Text: Expressions._text,
 }

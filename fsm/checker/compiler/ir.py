@@ -135,6 +135,22 @@ class Fail:
 
 
 @dataclass(frozen=True)
+class Choose:
+    """Give a local variable a number below `count`, which is at least 1, in each way another; there
+    are at most `most`.
+    """
+
+    local: str
+    count: Expr
+    most: int
+
+
+@dataclass(frozen=True)
+class Close:
+    """Leave the step: it cannot be taken in this way."""
+
+
+@dataclass(frozen=True)
 class Cover:
     """A row was taken: the one whose first number this is, in the state of this position."""
 
@@ -147,7 +163,7 @@ QUEUES = ("triggers", "effects", "events")
 and what the environment has fired.
 """
 
-Stmt = Assign | Store | If | Call | Post | Run | Return | Fail | Cover
+Stmt = Assign | Store | If | Call | Post | Run | Return | Fail | Choose | Close | Cover
 
 
 @dataclass
@@ -163,7 +179,7 @@ class Function:
 @dataclass(frozen=True)
 class Fault:
     """What can go wrong at one place of the source: `kind` is refused, assertion, range, overflow,
-    empty, index, changed or endless.
+    empty, index, changed, choice, division, shift, crowded or endless.
     """
 
     kind: str
@@ -182,6 +198,8 @@ class StepCode:
     enabled: str
     """The function whose result says whether the step is possible."""
     function: str
+    ways: int = 0
+    """In how many ways at most it can be taken, where it chooses something; 0 where not."""
 
     @property
     def instance(self) -> str:
@@ -238,10 +256,17 @@ class Program:
     """The bits that cells may begin with, where these are several."""
     start_conditions: tuple[str, ...] = ()
     """The functions that hold in each initial state."""
+    crowded: int = -1
+    """The fault of a step that chooses too much."""
     blocks: tuple[int, int, int] = (0, 0, 0)
     """With symmetry: how many interchangeable blocks there are, the first word of the first, and
     the words of each.
     """
+
+    @property
+    def fanout(self) -> int:
+        """How many successors a state may have."""
+        return sum(max(1, step.ways) for step in self.steps)
 
 
 def walk(block: tuple[Stmt, ...]) -> Iterator[Stmt]:
@@ -258,7 +283,7 @@ def assigned(block: tuple[Stmt, ...]) -> list[str]:
     names = dict.fromkeys(
         stmt.local
         for stmt in walk(block)
-        if isinstance(stmt, Assign | Call) and stmt.local is not None
+        if isinstance(stmt, Assign | Call | Choose) and stmt.local is not None
     )
     return list(names)
 
@@ -275,6 +300,39 @@ def reached(functions: dict[str, Function], first: str) -> set[str]:
         frontier += new - found
         found |= new
     return found
+
+
+def ways(functions: dict[str, Function], first: str, most: int) -> int:
+    """In how many ways a call of the function can go on, at most `most`; 0 if it chooses nothing.
+
+    What is posted may run again and again if it leads back to itself, and counts as `most` then.
+    """
+    known: dict[str, int] = {}
+
+    def of_block(block: tuple[Stmt, ...]) -> int:
+        total = 1
+        for stmt in block:
+            if isinstance(stmt, If):
+                total *= max(of_block(stmt.then), of_block(stmt.otherwise))
+            elif isinstance(stmt, Choose):
+                total *= stmt.most
+            elif isinstance(stmt, Call | Post | Run):
+                total *= of_function(stmt.function)
+            total = min(total, most)
+        return total
+
+    def of_function(name: str) -> int:
+        if name not in known:
+            known[name] = most if chooses(name) else 1
+            if chooses(name):
+                known[name] = of_block(functions[name].body)
+        return known[name]
+
+    def chooses(name: str) -> bool:
+        statements = (s for f in reached(functions, name) for s in walk(functions[f].body))
+        return any(isinstance(s, Choose) for s in statements)
+
+    return of_function(first) if chooses(first) else 0
 
 
 def fold(operation: str, left: Expr, right: Expr) -> Expr:

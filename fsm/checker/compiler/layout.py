@@ -13,7 +13,8 @@ from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import Cell
 from epochgate.fsm.errors import DeclarationError
-from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField, IntField
+from epochgate.fsm.fields import ArrayField, BoolField, FieldSpec, FifoField, IntField, SetField
+from epochgate.fsm.subset.tree import SET_BITS
 from epochgate.fsm.system import System
 
 WORD_BITS = 63
@@ -49,6 +50,10 @@ class Layout:
         self.initial: dict[str, int] = {}
         self.starts: dict[str, tuple[int, ...]] = {}
         """The bits that a cell may begin with, where these are several."""
+        self.wrapping: set[str] = set()
+        """The cells that wrap."""
+        self.sets: set[str] = set()
+        """The cells with a bit for each number of a set."""
         self.places: dict[tuple[str, tuple[int, ...]], dict[str, Any]] = {}
         self._blocks: dict[str, int] = {}
         for name in system.MACHINES:
@@ -91,9 +96,27 @@ class Layout:
             return [self._place(f"{name}[{i}]", item, i) for i, item in enumerate(items)]
         if isinstance(spec, FifoField):
             return self._fifo(name, spec, block)
+        if isinstance(spec, SetField):
+            return self._set(name, spec, block)
         if isinstance(spec, BoolField):
             return self._cell(name, 1, tuple(map(int, spec.starts({}))), block)
         return self._int(name, spec, block)
+
+    def _set(self, name: str, spec: SetField, block: int) -> str:
+        size = self._constant(name, spec.over)
+        if not 1 <= size <= SET_BITS:
+            raise DeclarationError(f"{name} has {size} numbers to hold; give it 1 to {SET_BITS}")
+        if spec.over == self._over and spec.over is not None:
+            raise DeclarationError(
+                f"{name} holds numbers of {self._symmetric}, and symmetry exchanges these; check "
+                f"without symmetry, or keep an array of bools over {spec.over!r}"
+            )
+        if spec.start and not 0 <= spec.start[0] <= spec.start[-1] < size:
+            raise DeclarationError(
+                f"{name} starts with {[*spec.start]}, outside of 0 to {size - 1}"
+            )
+        self.sets.add(name)
+        return self._cell(name, (1 << size) - 1, (sum(1 << n for n in spec.start),), block)
 
     def _items(self, name: str, spec: ArrayField) -> list[FieldSpec]:
         try:
@@ -118,6 +141,8 @@ class Layout:
                 f"{name} may be from {spec.low} to {maximum}, which are more than "
                 f"2**{WORD_BITS - 1} values"
             )
+        if spec.wraps:
+            self.wrapping.add(name)
         bits = tuple(start - spec.low for start in starts)
         return self._cell(name, maximum - spec.low, bits, block, spec.low)
 
@@ -254,6 +279,10 @@ class Packing:
                 now.push(items >> position * place.item_bits & mask)
             return now
         value = self._value(words, place)
+        if isinstance(spec, SetField):
+            now.clear()
+            now |= {number for number in range(value.bit_length()) if value >> number & 1}
+            return now
         return bool(value) if isinstance(spec, BoolField) else value
 
     def _value(self, words: tuple[int, ...], name: str) -> int:
@@ -292,6 +321,11 @@ class Packing:
                 packed |= int(item) << position * place.item_bits
             self._store(words, place.length, value.size())
             self._store(words, place.items, packed)
+        elif isinstance(value, set):
+            last = self._layout.cells[place].span.bit_length() - 1
+            if value and not 0 <= min(value) <= max(value) <= last:
+                raise OutOfRange("range", outside(place, 0, last))
+            self._store(words, place, sum(1 << number for number in value))
         else:
             cell = self._layout.cells[place]
             if not 0 <= value - cell.low <= cell.span:

@@ -11,6 +11,8 @@ from epochgate.fsm.checker.compiler.ir import (
     Assign,
     Call,
     Cell,
+    Choose,
+    Close,
     Cover,
     Expr,
     Fail,
@@ -28,11 +30,15 @@ from epochgate.fsm.checker.compiler.ir import (
     Store,
     assigned,
 )
+from epochgate.fsm.choosing import CHOICES_MAX
 
 I1, I8, I64 = (ir.IntType(bits) for bits in (1, 8, 64))
 WORDS = I64.as_pointer()
 BYTES = I8.as_pointer()
-DRAIN = "drain the queues"
+DRAIN, CHOOSE, ADVANCE = "drain the queues", "choose", "advance"
+CLOSED = 1 << 62
+"""In the place of a fault: the step cannot be taken in this way."""
+TAPE_WORDS = 2 + 2 * CHOICES_MAX
 
 
 def number(value: int) -> ir.Constant:
@@ -54,7 +60,12 @@ class Queues:
         self.entry = 1 + max((len(f.parameters) for f in functions), default=0)
         self.size = program.calls_max * self.entry
         self.endless = program.endless
-        self.words = 1 + (len(QUEUES) * (2 + self.size) if functions else 0)
+        self.tape = 1 + (len(QUEUES) * (2 + self.size) if functions else 0)
+        """The place of what a step chooses: how many choices it has made, how many are known, their
+        positions, and how many there were to choose from.
+        """
+        self.crowded = program.crowded
+        self.words = self.tape + (TAPE_WORDS if program.crowded >= 0 else 0)
 
     def start(self, queue: str) -> int:
         """The place of a queue's first word."""
@@ -116,6 +127,10 @@ class Body:
         elif isinstance(stmt, Cover):
             place = b.add(number(stmt.row), self.integer(stmt.state))
             b.store(ir.Constant(I8, 1), b.gep(self.made.args[2], [place]))
+        elif isinstance(stmt, Choose):
+            self._choose(stmt)
+        elif isinstance(stmt, Close):
+            self._leave(CLOSED)
         else:
             self._leave(stmt.fault if isinstance(stmt, Fail) else None)
 
@@ -147,6 +162,14 @@ class Body:
         failed = b.icmp_signed(">=", b.load(self.made.args[1]), number(0))
         b.cbranch(failed, self.exit, going_on)
         b.position_at_end(going_on)
+
+    def _choose(self, stmt: Choose) -> None:
+        b = self.builder
+        tape = self._scratch(self.queues.tape)
+        position = b.call(self.compiled[CHOOSE], [tape, self.integer(stmt.count)])
+        is_full = b.icmp_signed("<", position, number(0))
+        self._if(is_full, (Fail(self.queues.crowded),), ())
+        b.store(position, self.slots[stmt.local])
 
     def _scratch(self, place: Any) -> ir.Value:
         place = number(place) if isinstance(place, int) else place
@@ -243,10 +266,14 @@ class Body:
         }[expr.operator](left, right)
 
     def _division(self, operator: str, left: Any, right: Any) -> ir.Value:
-        """Rounds down as Python does; the divisor is above 0."""
+        """Rounds down as Python does; the divisor is not 0."""
         b = self.builder
         quotient, rest = b.sdiv(left, right), b.srem(left, right)
-        is_below = b.icmp_signed("<", rest, number(0))
+        if isinstance(right, ir.Constant) and right.constant > 0:
+            is_below = b.icmp_signed("<", rest, number(0))
+        else:
+            is_apart = b.icmp_signed("<", b.xor(rest, right), number(0))
+            is_below = b.and_(b.icmp_signed("!=", rest, number(0)), is_apart)
         if operator == "//":
             return b.sub(quotient, b.zext(is_below, I64))
         return b.select(is_below, b.add(rest, right), rest)

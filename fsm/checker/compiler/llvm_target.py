@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.checker.compiler.ir import Call, Function, Program, walk
+from epochgate.fsm.choosing import CHOICES_MAX, WAYS_MAX
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import MachineCode, Optimisation
@@ -62,7 +63,7 @@ class LlvmTarget:
     @cached_property
     def _key(self) -> str:
         """What decides the machine code, in one digest."""
-        from epochgate.fsm.checker.compiler import kernel, llvm_body
+        from epochgate.fsm.checker.compiler import kernel, llvm_body, tape
 
         program = self.program
         parts = [
@@ -72,9 +73,11 @@ class LlvmTarget:
             repr([(step.enabled, step.function) for step in program.steps]),
             repr([*program.properties.items()]),
             repr((program.words, len(program.faults), self._final)),
-            repr((program.posted, program.calls_max, program.endless)),
+            repr((program.posted, program.calls_max, program.endless, program.crowded)),
+            repr([step.ways for step in program.steps]),
             *[inspect.getsource(function) for function in (*self._inlined, *self._kernels)],
             inspect.getsource(kernel),
+            inspect.getsource(tape),
             inspect.getsource(llvm_body),
             inspect.getsource(sys.modules[__name__]),
         ]
@@ -83,15 +86,27 @@ class LlvmTarget:
     @cached_property
     def text(self) -> str:
         """The module in LLVM's text form, before it is optimised."""
-        from epochgate.fsm.checker.compiler.kernel import Kernel
+        kernels, inlined = self._kernels, self._inlined
+        return module_text(self.program, kernels, inlined, self._constants, self._final)
 
-        module = _ProgramBuilder(self.program, self._final).module
-        kernel = Kernel(module, self._constants)
-        for function in self._inlined:
-            kernel.add(function, inline=True)
-        for function in self._kernels:
-            kernel.add(function)
-        return str(module)
+
+def module_text(
+    program: Program,
+    kernels: Sequence[KernelFunction],
+    inlined: Sequence[KernelFunction],
+    constants: dict[str, int],
+    final: str | None,
+) -> str:
+    """A program with kernels in LLVM's text form, for whichever machine compiles it."""
+    from epochgate.fsm.checker.compiler.kernel import Kernel
+
+    module = _ProgramBuilder(program, final).module
+    kernel = Kernel(module, constants)
+    for function in inlined:
+        kernel.add(function, inline=True)
+    for function in kernels:
+        kernel.add(function)
+    return str(module)
 
 
 class _ProgramBuilder:
@@ -99,8 +114,12 @@ class _ProgramBuilder:
 
     def __init__(self, program: Program, final: str | None) -> None:
         import llvmlite.ir as ir
+        from epochgate.fsm.checker.compiler import tape
+        from epochgate.fsm.checker.compiler.kernel import Kernel
         from epochgate.fsm.checker.compiler.llvm_body import (
+            ADVANCE,
             BYTES,
+            CHOOSE,
             DRAIN,
             I64,
             WORDS,
@@ -127,6 +146,10 @@ class _ProgramBuilder:
             if function.name in inline:
                 made.attributes.add("alwaysinline")
             self.compiled[function.name] = made
+        if program.crowded >= 0:
+            kernel = Kernel(self.module, {"CHOICES_MAX": CHOICES_MAX})
+            self.compiled[CHOOSE] = kernel.add(tape.choose)
+            self.compiled[ADVANCE] = kernel.add(tape.advance)
         if program.posted:
             self.compiled[DRAIN] = declare("drain", 0)
             build_drain(self.compiled[DRAIN], queues, self.compiled)
@@ -164,6 +187,8 @@ class _ProgramBuilder:
         state, out, act, start, fault, covered = made.args
         copy, own = b.alloca(I64, size=number(w)), b.alloca(I64, size=number(self.queues.words))
         count = b.alloca(I64)
+        if self.program.crowded >= 0:
+            self._ways = b.alloca(I64)
         b.store(start, count)
         original = [b.load(b.gep(state, [number(k)])) for k in range(w)]
         own_fault = own
@@ -176,9 +201,13 @@ class _ProgramBuilder:
             b.position_at_end(tested)
             b.cbranch(b.icmp_signed("!=", is_enabled, number(0)), taken, after)
             b.position_at_end(taken)
+            again = self._first_way(b, own, step.ways)
             for k in range(w):
                 b.store(original[k], b.gep(copy, [number(k)]))
             b.call(self.compiled[step.function], [copy, own, covered])
+            following = after
+            if again is not None:
+                following = self._next_way(b, own, again, (bad, after))
             b.cbranch(b.icmp_signed(">=", b.load(own_fault), number(0)), bad, good)
             b.position_at_end(bad)
             b.store(b.load(own_fault), fault)
@@ -192,9 +221,52 @@ class _ProgramBuilder:
                 b.store(word, b.gep(out, [b.add(base, number(k))]))
             b.store(ir.Constant(shorts, position), b.gep(act, [n]))
             b.store(b.add(n, number(1)), count)
-            b.branch(after)
+            b.branch(following)
             b.position_at_end(after)
         b.ret(b.load(count))
+
+    def _first_way(self, b: Any, own: Any, ways: int) -> Any:
+        """Begin to take a step in each way; the block that takes it, None for a single way."""
+        from epochgate.fsm.checker.compiler.llvm_body import number
+
+        if not ways:
+            return None
+        tape = self.queues.tape
+        for offset in (0, 1):
+            b.store(number(0), b.gep(own, [number(tape + offset)]))
+        b.store(number(0), self._ways)
+        again = b.append_basic_block()
+        b.branch(again)
+        b.position_at_end(again)
+        return again
+
+    def _next_way(self, b: Any, own: Any, again: Any, leaving: tuple[Any, Any]) -> Any:
+        """A block that goes over to the next way, if there is one; a way that is closed goes there
+        at once, and too many ways are a fault.
+        """
+        from epochgate.fsm.checker.compiler.llvm_body import ADVANCE, CLOSED, number
+
+        bad, after = leaving
+        step_over, going_on, crowded, more = (b.append_basic_block() for _ in range(4))
+        is_closed = b.icmp_signed("==", b.load(own), number(CLOSED))
+        open_way = b.append_basic_block()
+        b.cbranch(is_closed, step_over, open_way)
+        b.position_at_end(step_over)
+        b.store(number(-1), own)
+        b.branch(going_on)
+        b.position_at_end(going_on)
+        tape = b.gep(own, [number(self.queues.tape)])
+        is_next = b.icmp_signed("!=", b.call(self.compiled[ADVANCE], [tape]), number(0))
+        b.cbranch(is_next, more, after)
+        b.position_at_end(more)
+        taken = b.add(b.load(self._ways), number(1))
+        b.store(taken, self._ways)
+        b.cbranch(b.icmp_signed("<", taken, number(WAYS_MAX)), again, crowded)
+        b.position_at_end(crowded)
+        b.store(number(self.queues.crowded), own)
+        b.branch(bad)
+        b.position_at_end(open_way)
+        return going_on
 
     def _inspect(self) -> None:
         """inspect(state, fault, covered): bit k is set if the k-th property's method holds."""

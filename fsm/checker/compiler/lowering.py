@@ -16,6 +16,7 @@ from typing import NamedTuple
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
     Call,
+    Close,
     Cover,
     Expr,
     Fail,
@@ -35,12 +36,14 @@ from epochgate.fsm.checker.compiler.ir import (
     negate,
     reached,
     walk,
+    ways,
 )
 from epochgate.fsm.checker.compiler.layout import Layout, changed
 from epochgate.fsm.checker.compiler.scope import SYSTEM, Instance, Scope
 from epochgate.fsm.checker.compiler.statements import Statements
 from epochgate.fsm.checker.step_claims import members, not_in_each
-from epochgate.fsm.choosing import start_conditions
+from epochgate.fsm.choosing import CHOICES_MAX, WAYS_MAX, start_conditions
+from epochgate.fsm.claims import OF_STATES, called
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
@@ -65,6 +68,8 @@ class StepClaims(NamedTuple):
 
 Half = tuple[tuple[str, ...], list[Row]]
 """States, and the rows that may hold in them."""
+CHOOSES = "a step that chooses"
+CROWDED = f"a step chooses more than {CHOICES_MAX} values, or has more than {WAYS_MAX:,} ways"
 ENDLESS = "the machines trigger each other without end"
 
 
@@ -111,15 +116,17 @@ class Lowering(Statements):
                     machine=step.machine,
                     index=machine.index,
                     trigger=step.trigger,
-                    enabled=self._enabled(instance, step.trigger),
+                    enabled=self._enabled(instance, step),
                     function=self._step(step, instance),
                 )
             )
+        for code in steps:
+            code.ways = ways(self.functions, code.function, WAYS_MAX)
         properties = {}
-        for found in (p for p in self.system.properties() if p.kind != "each_step"):
+        for found in (p for p in self.system.claims() if p.kind in OF_STATES):
             for name in (found.then, found.name):
                 if name:
-                    properties[name] = self.method(SYSTEM, name)
+                    properties[name] = self._claimed(name)
             if found.kind == "always" and found.then:
                 properties[found.name] = self._implication(found.then, found.name, properties)
         conditions = [self.method(SYSTEM, name) for name in start_conditions(type(self.system))]
@@ -128,6 +135,10 @@ class Lowering(Statements):
         file, line = class_place(owner)
         endless = Fault("endless", ENDLESS, file, line)
         posts = (s for f in self.functions.values() for s in walk(f.body) if isinstance(s, Post))
+        crowded = -1
+        if any(code.ways for code in steps):
+            fault = Fault("crowded", CROWDED, file, line)
+            crowded = self.faults.setdefault(fault, len(self.faults))
         return Program(
             cells=self.layout.cells,
             words=self.layout.words,
@@ -143,6 +154,7 @@ class Lowering(Statements):
             initial=self.layout.pack(self.layout.initial),
             starts=self.layout.starts,
             start_conditions=tuple(conditions),
+            crowded=crowded,
             blocks=self.layout.blocks,
         )
 
@@ -171,6 +183,8 @@ class Lowering(Statements):
         state.
         """
         taken = self.trigger(instance, step.trigger)
+        if step.over:
+            taken = self._choosing(step, instance, taken)
         functions = [self.functions[name] for name in reached(self.functions, taken)]
         posts = any(isinstance(stmt, Post) for f in functions for stmt in walk(f.body))
         claims = self._step_claims()
@@ -197,6 +211,22 @@ class Lowering(Statements):
         self.functions[key] = Function(key, (), tuple(block))
         return key
 
+    def _choosing(self, step: Step, instance: Instance, taken: str) -> str:
+        """A function that chooses arguments with which the step is possible, and takes it."""
+        key = f"{taken} with arguments"
+        if not all(map(len, self.system.options(step))):
+            raise DeclarationError(
+                f"{type(self.system).__name__}: the step {instance}.{step.trigger} has nothing to "
+                f"choose from in {step.over!r}; set the constant to 1 at least"
+            )
+        scope = Scope(instance, self.machine(instance).__init__, {})
+        chosen = tuple(self.chosen(scope, each) for each in self.system.options(step))
+        is_possible = Call(self._possible(instance, step.trigger), chosen, "possible")
+        close = If(negate(Local("possible")), (Close(),))
+        body = (*scope.block, is_possible, close, Call(taken, chosen))
+        self.functions[key] = Function(key, (), body)
+        return key
+
     def _step_claims(self) -> StepClaims:
         """The statements that hold a step against every each_step."""
         found = StepClaims([], [])
@@ -218,6 +248,18 @@ class Lowering(Statements):
                 found.after.append(If(negate(held), (fail,)))
         return found
 
+    def _claimed(self, name: str) -> str:
+        """The function of a claim's method, for one member if its name says so."""
+        method, member = called(name)
+        function = self.method(SYSTEM, method)
+        if not member:
+            return function
+        key = f"{SYSTEM}.{name}"
+        self.functions[key] = Function(
+            key, (), (Call(function, member, "result"),), Local("result")
+        )
+        return key
+
     def _implication(self, premise: str, name: str, properties: dict[str, str]) -> str:
         """A function that holds where the premise does not, or the property's method does."""
         key = f"{premise} implies {name}"
@@ -230,26 +272,38 @@ class Lowering(Statements):
         self.functions[key] = Function(key, (), body, Local("result"))
         return key
 
-    def _enabled(self, instance: Instance, trigger: str) -> str:
+    def _enabled(self, instance: Instance, step: Step) -> str:
+        """A function whose result says whether the step is possible; if it chooses arguments, it
+        finds that out as it chooses.
+        """
+        if not step.over:
+            return self._possible(instance, step.trigger)
+        self.functions[CHOOSES] = Function(CHOOSES, (), (), 1)
+        return CHOOSES
+
+    def _possible(self, instance: Instance, trigger: str) -> str:
         """A function whose result says whether a row of the trigger, not an ignoring one, holds."""
         key = f"{instance}.{trigger}?"
         if key in self.functions:
             return key
         machine = self.machine(instance)
+        names = machine.trigger_parameters(trigger)
         scope = Scope(instance, machine.__init__, {})
         rows = [row for row in machine.ROWS if row.trigger == trigger and not row.is_ignored]
-        enabled = self._any_holds(scope, machine.STATES, rows)
-        self.functions[key] = Function(key, (), tuple(scope.block), enabled)
+        enabled = self._any_holds(scope, machine.STATES, rows, tuple(map(Local, names)))
+        self.functions[key] = Function(key, names, tuple(scope.block), enabled)
         return key
 
-    def _any_holds(self, scope: Scope, states: tuple[str, ...], rows: list[Row]) -> Expr:
-        """Whether one of the rows holds in one of these states."""
+    def _any_holds(
+        self, scope: Scope, states: tuple[str, ...], rows: list[Row], given: tuple[Expr, ...]
+    ) -> Expr:
+        """Whether one of the rows holds in one of these states, with these arguments."""
         enabled: Expr = 0
         if (halves := self._halves(scope, states, rows)) is None:
             for row in rows:
                 # The conditions of a row are tested only if no row before it holds; they exclude
                 # each other, so the order does not matter to the result.
-                holds = partial(self._holds, scope, row, (), states)
+                holds = partial(self._holds, scope, row, given, states)
                 enabled = self.lazily(scope, "or", enabled, holds)
             return enabled
         is_first, first, second = halves
@@ -257,7 +311,7 @@ class Lowering(Statements):
         blocks = []
         for half in (first, second):
             with scope.captured() as block:
-                self.assign_local(enabled.name, self._any_holds(scope, *half), block)
+                self.assign_local(enabled.name, self._any_holds(scope, *half, given), block)
             blocks.append(tuple(block))
         scope.block.append(If(is_first, *blocks))
         return enabled

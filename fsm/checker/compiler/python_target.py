@@ -7,13 +7,15 @@ user's program never reach it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import (
     QUEUES,
     Assign,
     Call,
+    Choose,
+    Close,
     Cover,
     Expr,
     Fail,
@@ -30,6 +32,7 @@ from epochgate.fsm.checker.compiler.ir import (
     Store,
     fold,
 )
+from epochgate.fsm.choosing import WAYS_MAX, Choices, Tape, TooManyChoices, WayClosed
 
 Words = tuple[int, ...]
 
@@ -62,6 +65,24 @@ class StepFault(Exception):
         self.number = number
 
 
+def each_way(
+    program: Program, tape: Tape, take: Callable[[], Words]
+) -> Iterator[tuple[Choices, Words]]:
+    """Take a step in every way, with the choices of each; raises StepFault."""
+    tape.begin()
+    for _ in range(WAYS_MAX):
+        try:
+            after = take()
+            yield tuple(tape.positions), after
+        except WayClosed:
+            pass
+        except TooManyChoices:
+            break
+        if not tape.advance():
+            return
+    raise StepFault(program.crowded)
+
+
 class PythonTarget:
     """Successors and properties of packed states, in plain Python."""
 
@@ -70,12 +91,15 @@ class PythonTarget:
         self._names = {f: f"f{n}" for n, f in enumerate(program.functions)}
         self.source = self._module()
         self.covered: set[int] = set()
+        self._tape = Tape()
         names: dict[str, Any] = {
             "StepFault": StepFault,
             "covered": self.covered,
             "deque": deque,
             "CALLS_MAX": program.calls_max,
             "ENDLESS": program.endless,
+            "WayClosed": WayClosed,
+            "choose": self._tape.choose,
         }
         # exec is safe here: `_module` wrote the text from a checked tree, with numbered names only;
         # no text of a user is in it.
@@ -93,6 +117,19 @@ class PythonTarget:
         words = list(state)
         self._steps[number](words)
         return tuple(words)
+
+    def chosen(self, number: int) -> Choices:
+        """What the step of this number has chosen in the way that it was taken last."""
+        return tuple(self._tape.positions) if self.program.steps[number].ways else ()
+
+    def ways(self, state: Words, number: int) -> Iterator[tuple[Choices, Words]]:
+        """What may be chosen in a step that is possible, and the state after it; raises StepFault
+        as the first way does that is a violation.
+        """
+        if not self.program.steps[number].ways:
+            yield (), self.take(state, number)
+            return
+        yield from each_way(self.program, self._tape, lambda: self.take(state, number))
 
     def holds(self, name: str, state: Words) -> bool:
         """Whether a property's method holds in a state; raises StepFault if it fails."""
@@ -158,7 +195,9 @@ class PythonTarget:
             return f"raise StepFault({stmt.fault})"
         if isinstance(stmt, Cover):
             return f"covered.add({self._expr(fold('+', stmt.row, stmt.state))})"
-        return self._leave
+        if isinstance(stmt, Choose):
+            return f"{_local(stmt.local)} = choose({self._expr(stmt.count)})"
+        return "raise WayClosed" if isinstance(stmt, Close) else self._leave
 
     def _store(self, stmt: Store) -> str:
         cell = self.program.cells[stmt.cell]

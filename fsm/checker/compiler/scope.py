@@ -170,6 +170,8 @@ class Ranges:
         if expr.operator in COMPARISONS or expr.operator in ("and", "or"):
             return BOOLEAN
         left, right = self.of(expr.left), self.of(expr.right)
+        if expr.operator == "&":
+            return _masked(left, right)
         if left is None or right is None:
             return None
         known = _computed(expr.operator, left, right)
@@ -192,6 +194,8 @@ def _computed(operator: str, left: Bounds, right: Bounds) -> Bounds | None:
         return left[0] + right[0], left[1] + right[1]
     if operator == "-":
         return left[0] - right[1], left[1] - right[0]
+    if operator == "%" and left[0] < 0 < right[0]:
+        return 0, right[1] - 1
     if left[0] < 0 or right[0] < 0:
         return None
     if operator in ("//", "%") and right[0] > 0:
@@ -202,10 +206,15 @@ def _computed(operator: str, left: Bounds, right: Bounds) -> Bounds | None:
     ones = (1 << max(left[1], right[1]).bit_length()) - 1
     return {
         "*": (left[0] * right[0], left[1] * right[1]),
-        "&": (0, min(left[1], right[1])),
         "|": (0, ones),
         "^": (0, ones),
     }.get(operator)
+
+
+def _masked(left: Bounds | None, right: Bounds | None) -> Bounds | None:
+    """Of `left & right`: at most what either is, if that one is not negative."""
+    masks = [bounds[1] for bounds in (left, right) if bounds is not None and bounds[0] >= 0]
+    return (0, min(masks)) if masks else None
 
 
 def _shifted(operator: str, left: Bounds, right: Bounds) -> Bounds | None:

@@ -17,6 +17,8 @@ from epochgate.fsm.checker.compiler.ir import (
     QUEUES,
     Assign,
     Call,
+    Choose,
+    Close,
     Cover,
     Expr,
     Fail,
@@ -36,6 +38,7 @@ from epochgate.fsm.checker.compiler.ir import (
     walk,
 )
 from epochgate.fsm.checker.compiler.layout import FifoCells, Layout
+from epochgate.fsm.choosing import CHOICES_MAX
 
 BITS = 64
 Term = Any
@@ -53,6 +56,8 @@ class Way:
     locals: dict[str, Term] = field(default_factory=dict)
     queues: tuple[tuple[Posted, ...], ...] = ((), (), ())
     posts: tuple[int, ...] = (0, 0, 0)
+    chosen: int = 0
+    """How many values it has chosen."""
     covers: tuple[tuple[Term, int, Term], ...] = ()
     """When a row is taken, the first number of it, and the state in which it is."""
     has_returned: bool = False
@@ -76,6 +81,8 @@ class SmtTarget:
         self.variables: Cells = {
             name: z3.BitVec(name, cell.bits) for name, cell in program.cells.items() if cell.bits
         }
+        self.choices: list[Term] = []
+        """A variable for each value that a step chooses."""
         self._plain = {name for name in program.functions if self._is_plain(name)}
 
     def _is_plain(self, name: str) -> bool:
@@ -174,6 +181,8 @@ class SmtTarget:
             return self._called(way, stmt.function, arguments, stmt.local, is_possible)
         if isinstance(stmt, Run):
             return self._run(way, stmt.function, is_possible)
+        if isinstance(stmt, Close):
+            return []
         return [self._simple(way, stmt)]
 
     def _simple(self, way: Way, stmt: Stmt) -> Way:
@@ -191,6 +200,8 @@ class SmtTarget:
         if isinstance(stmt, Cover):
             cover = z3.And(*way.conditions), stmt.row, self._value(way, stmt.state)
             return replace(way, covers=(*way.covers, cover))
+        if isinstance(stmt, Choose):
+            return self._choose(way, stmt)
         if isinstance(stmt, Return):
             return replace(way, has_returned=True)
         assert isinstance(stmt, Fail)
@@ -217,6 +228,20 @@ class SmtTarget:
             isinstance(stmt, Post | Cover | Run)
             or (isinstance(stmt, Call) and stmt.function not in self._plain)
             for stmt in walk(block)
+        )
+
+    def _choose(self, way: Way, stmt: Choose) -> Way:
+        """Any number below the count, which is at least 1."""
+        if way.chosen >= CHOICES_MAX:
+            return replace(way, fault=self.program.crowded)
+        position = z3.BitVec(f"choice {len(self.choices)}", BITS)
+        self.choices.append(position)
+        is_one = z3.ULT(position, number(self._value(way, stmt.count)))
+        return replace(
+            way,
+            conditions=(*way.conditions, is_one),
+            locals={**way.locals, stmt.local: position},
+            chosen=way.chosen + 1,
         )
 
     # Queues
@@ -300,7 +325,9 @@ def _join(group: list[Way], depth: int) -> Way:
             conditions=begun if z3.is_true(either) else (*begun, either),
             cells=_chosen(first, found.cells, other.cells),
             locals=_chosen(first, found.locals, other.locals),
-            covers=found.covers + _added(found.covers, other.covers),
+            posts=tuple(map(min, found.posts, other.posts)),
+            chosen=min(found.chosen, other.chosen),
+            covers=_added(found.covers, other.covers),
             queues=tuple(
                 tuple(
                     (name, tuple(chosen_by(first, a, b) for a, b in zip(args, more, strict=True)))
@@ -392,6 +419,7 @@ def operation(operator: str, left: Term, right: Term) -> Term:
     if operator in COMPUTED:
         return COMPUTED[operator](one, other)
     rest = z3.SRem(one, other)
+    is_apart = z3.And(rest != 0, (rest ^ other) < 0)
     if operator == "//":
-        return z3.If(rest < 0, one / other - 1, one / other)
-    return z3.If(rest < 0, rest + other, rest)
+        return z3.If(is_apart, one / other - 1, one / other)
+    return z3.If(is_apart, rest + other, rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-from epochgate.fsm.checker.compiler.expressions import Expressions
+from epochgate.fsm.checker.compiler.containers import Containers
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
     Call,
@@ -37,7 +37,7 @@ from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.names import Kind
 
 
-class Statements(Expressions):
+class Statements(Containers):
     """The part of the lowering that deals with the bodies of methods."""
 
     functions: dict[str, Function]
@@ -130,7 +130,7 @@ class Statements(Expressions):
         elif isinstance(node, tree.If):
             self._if(scope, node)
         elif isinstance(node, tree.ForRange):
-            for value in self._range(scope, node.range):
+            for value in self.numbers_of(scope, node.range):
                 scope.names[node.name] = value
                 self.statements(scope, node.body)
         elif isinstance(node, tree.ForItems):
@@ -149,7 +149,10 @@ class Statements(Expressions):
         place = self._settled(scope, self.place(scope, node.target))
         left = self.local("k", self.read(scope, place, node.target), scope.block)
         right = self.expression(scope, node.value)
-        value = self.operation(scope, node, node.operator, left, right)
+        if node.target.kind is Kind.SET and node.operator == "-":
+            value = self.without(scope, left, right)
+        else:
+            value = self.operation(scope, node, node.operator, left, right)
         if isinstance(node.target, tree.LocalName):
             self._assign(scope, node.target, value, node)
         else:
@@ -201,12 +204,6 @@ class Statements(Expressions):
                 yield option
             scope.block.append(If(fold("==", index, number), tuple(block)))
 
-    def _range(self, scope: Scope, node: tree.Range) -> range:
-        bounds = self.values(scope, node.bounds)
-        if not all(isinstance(bound, int) for bound in bounds):
-            raise scope.refusal(node, "loop over `range(...)` of constants of the system")
-        return range(*[bound for bound in bounds if isinstance(bound, int)])
-
     def _assign(self, scope: Scope, target: tree.Path, value: Expr, node: tree.Node) -> None:
         if not isinstance(target, tree.LocalName):
             self._store(scope, self.place(scope, target), value, node)
@@ -226,12 +223,18 @@ class Statements(Expressions):
                 self._store(scope, option, kept, node)
             return
         assert isinstance(place, Field)
+        if place.cell in self.layout.sets:
+            self.store_set(scope, place, value, node)
+            return
         cell = self.layout.cells[place.cell]
         bounds = cell.low, cell.low + cell.span
-        within = self._checked(scope, value, bounds, place.cell, node)
+        if place.cell in self.layout.wrapping and not self.ranges.is_within(value, *bounds):
+            above = fold("%", fold("-", value, cell.low), cell.span + 1)
+            value = fold("+", above, cell.low)
+        within = self.checked(scope, value, bounds, place.cell, node)
         scope.block.append(Store(place.cell, fold("-", within, cell.low)))
 
-    def _checked(
+    def checked(
         self, scope: Scope, value: Expr, bounds: Bounds, name: str, node: tree.Node
     ) -> Expr:
         if self.ranges.is_within(value, *bounds):
@@ -251,7 +254,8 @@ class Statements(Expressions):
             self._drain(scope, into, source, node)
             return 0
         base = self.place(scope, node.owner)
-        if any(isinstance(part, tree.Call | tree.Quantified) for part in tree.walk(node.arguments)):
+        acting = (tree.Call, tree.Quantified, tree.OneOf)
+        if any(isinstance(part, acting) for part in tree.walk(node.arguments)):
             base = self._settled(scope, base)
         return self._called(scope, base, tuple(self.values(scope, node.arguments)), node)
 
@@ -270,6 +274,8 @@ class Statements(Expressions):
             return result
         if isinstance(base, FifoCells):
             return self._operate(scope, base, arguments, node)
+        if isinstance(base, Field):
+            return self.operate_on_set(scope, base, arguments, node)
         if isinstance(base, Listener):
             handler = self._handler(base.instance, name)
             count = len(self.functions[handler].parameters)
@@ -295,7 +301,7 @@ class Statements(Expressions):
             if not loops:
                 return self.lazily(scope, operator, value, lambda: tested(node.conditions))
             name, numbers = loops[0]
-            for number in self._range(scope, numbers):
+            for number in self.numbers_of(scope, numbers):
                 scope.names[name] = number
                 value = unrolled(value, loops[1:])
             return value
@@ -331,6 +337,11 @@ class Statements(Expressions):
         if name == "push":
             self._push(scope, fifo, arguments[0], node)
             return 0
+        if name == "take":
+            return self.take_out(scope, fifo, arguments[0], node)
+        if name == "remove":
+            self.remove(scope, fifo, arguments[0], node)
+            return 0
         fail = self.fail(scope, "empty", f"{fifo.name} is empty", node)
         scope.block.append(If(fold("==", length, 0), (fail,)))
         if name == "pop":
@@ -342,7 +353,7 @@ class Statements(Expressions):
     def _push(self, scope: Scope, fifo: FifoCells, item: Expr, node: tree.Node) -> None:
         length = Load(fifo.length)
         full = self.fail(scope, "overflow", overflow(fifo.name, fifo.capacity), node)
-        value = self._checked(scope, item, (0, fifo.item_maximum), fifo.name, node)
+        value = self.checked(scope, item, (0, fifo.item_maximum), fifo.name, node)
         at = fold("*", length, fifo.item_bits)
         scope.block += [
             If(fold("==", length, fifo.capacity), (full,)),

@@ -73,7 +73,7 @@ class CompiledSearch(Search):
         self._optimisation: Optimisation | None = None
         self._is_optimised = target.is_optimised
         self._memory_max = memory_max
-        self._fanout = len(program.steps)
+        self._fanout = program.fanout
         self._chunk = 1 << 14
         while self._chunk < 2 * (k.BATCH + self._fanout):
             self._chunk *= 2

@@ -54,8 +54,7 @@ class Worker:
     """The buffers of one thread, and where it puts new states."""
 
     def __init__(self, program: Program) -> None:
-        fanout = len(program.steps)
-        room = k.BATCH + fanout
+        room = k.BATCH + program.fanout
         self.status = np.zeros(k.STATUS_WORDS, np.int64)
         self.status[[k.FAULT, k.STEP, k.SPARE]] = -1
         self.out = np.empty((room, program.words), np.int64)

@@ -7,24 +7,45 @@ packed again. Several thousand states a second.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from epochgate.fsm import fields
+from epochgate.fsm import choosing, closed, fields
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout, OutOfRange, Packing
-from epochgate.fsm.checker.compiler.python_target import StepFault
+from epochgate.fsm.checker.compiler.python_target import StepFault, each_way
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
+from epochgate.fsm.choosing import Choices, NothingToChoose, Tape, TooManyChoices
+from epochgate.fsm.claims import holds
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.errors import EndlessStep, TransitionRefused
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.rows import Row
 
-FAULTS = (AssertionError, TransitionRefused, IndexError, KeyError, OutOfRange, EndlessStep)
+FAULTS = (
+    AssertionError,
+    TransitionRefused,
+    IndexError,
+    KeyError,
+    ZeroDivisionError,
+    ValueError,
+    OutOfRange,
+    EndlessStep,
+    NothingToChoose,
+    TooManyChoices,
+)
+ARITHMETIC: dict[type[Exception], str] = {
+    NothingToChoose: "choice",
+    ZeroDivisionError: "division",
+    ValueError: "shift",
+}
+"""What Python raises of a value that cannot be computed, and the kind of fault that it is."""
+OWN_FILES = (fields.__file__, choosing.__file__, closed.__file__)
+"""Of what the machines call in channels, arrays and choices."""
 
 
 class InterpretedTarget:
@@ -37,7 +58,7 @@ class InterpretedTarget:
         self.covered: set[int] = set()
         self._step_claims = StepClaims(system)
         self._names = {type(m): n for n in system.MACHINES for m in system.instances(n)}
-        self._premises = {p.name: p.then for p in system.properties() if p.kind == "always"}
+        self._premises = {p.name: p.then for p in system.claims() if p.kind == "always"}
         # The same row may stand in the tables of several machines.
         rows = (
             (id(machine), id(row)) for machine in system.MACHINES.values() for row in machine.ROWS
@@ -56,18 +77,29 @@ class InterpretedTarget:
             lambda: [
                 number
                 for number, (step, machine) in enumerate(self.steps)
-                if self.system.is_enabled(step, machine)
+                if step.over or self.system.is_enabled(step, machine)
             ]
         )
         return found
 
-    def take(self, state: Words, number: int) -> Words:
+    def ways(self, state: Words, number: int) -> Iterator[tuple[Choices, Words]]:
+        """What may be chosen in a step that is possible, and the state after it; raises
+        StepFault.
+        """
+        tape = Tape()
+        return each_way(self.program, tape, lambda: self.take(state, number, tape))
+
+    def chosen(self, number: int) -> Choices:
+        """What the step of this number has chosen in the way that it was taken last."""
+        return tuple(self.system.tape.positions)
+
+    def take(self, state: Words, number: int, tape: Tape | None = None) -> Words:
         self.packing.load(state)
         step, machine = self.steps[number]
 
         def taken() -> Words:
             before = self._step_claims.measured()
-            self.system.take(step, machine)
+            self.system.take(step, machine, tape)
             if step.is_stuttering:
                 self.packing.expect_unchanged(state, f"{self.name(machine)}.{step.trigger}")
             words: Words = self.packing.words()
@@ -85,9 +117,9 @@ class InterpretedTarget:
     def holds_now(self, name: str) -> bool:
         """Whether a property's method holds of the machines as they are; raises StepFault."""
         premise = self._premises.get(name)
-        if premise and not self._guarded(getattr(self.system, premise)):
+        if premise and not self._guarded(lambda: holds(self.system, premise)):
             return True
-        return bool(self._guarded(getattr(self.system, name)))
+        return bool(self._guarded(lambda: holds(self.system, name)))
 
     def _guarded(self, action: Callable[[], Any]) -> Any:
         try:
@@ -104,6 +136,8 @@ class InterpretedTarget:
         """The number of the fault that an exception of the machines is."""
         if isinstance(error, EndlessStep):
             return self.program.endless
+        if isinstance(error, TooManyChoices):
+            return self.program.crowded
         if isinstance(error, OutOfRange):
             return self._numbered(
                 lambda f: f.kind == error.kind and f.message == error.message, error
@@ -119,13 +153,16 @@ class InterpretedTarget:
             message = f"{name} refuses {error.trigger!r}: no row holds"
             return self._numbered(lambda fault: fault.message == message, error)
         file = frame.f_code.co_filename
+        if kinds := [kind for raised, kind in ARITHMETIC.items() if isinstance(error, raised)]:
+            wanted = kinds[0], file, line
+            return self._numbered(lambda f: (f.kind, f.file, f.line) == wanted, error)
         if isinstance(error, AssertionError):
             line = _assertion_line(file, line)
-        kinds = ("assertion",) if isinstance(error, AssertionError) else ("empty", "index")
+        faults = ("assertion",) if isinstance(error, AssertionError) else ("empty", "index")
         return self._numbered(
             lambda f: (
                 (f.file, f.line) == (file, line)
-                and f.kind in kinds
+                and f.kind in faults
                 and (f.kind == "empty" or f.message.startswith(f"{name}:"))
             ),
             error,
@@ -139,10 +176,10 @@ class InterpretedTarget:
 
 
 def _origin(traceback: TracebackType | None) -> tuple[FrameType, int]:
-    """The innermost frame that is not part of a channel, and its line."""
+    """The innermost frame that is not part of a channel or a choice, and its line."""
     found = None
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename != fields.__file__:
+        if traceback.tb_frame.f_code.co_filename not in OWN_FILES:
             found = traceback.tb_frame, traceback.tb_lineno
         traceback = traceback.tb_next
     assert found is not None

@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from epochgate.errors import EpochgateError
+from epochgate.exit_codes import RunFailed
 
 NO_RESERVE = 0x4000
 """Linux: address space is not counted as memory until it is used."""
 
 
-class OutOfMemory(EpochgateError):
+class OutOfMemory(RunFailed):
     """The system does not give the address space for a search."""
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
@@ -23,6 +23,7 @@ from epochgate.fsm.checker.engines.search import (
     canonical,
     distinct,
 )
+from epochgate.fsm.choosing import Choices
 
 PIECE = 512
 """States between two pauses."""
@@ -38,6 +39,14 @@ class Target(Protocol):
 
     def take(self, state: Words, number: int) -> Words:
         """The state after a step; raises StepFault."""
+
+    def ways(self, state: Words, number: int) -> Iterator[tuple[Choices, Words]]:
+        """What may be chosen in a step that is possible, and the state after it; raises
+        StepFault.
+        """
+
+    def chosen(self, number: int) -> Choices:
+        """What the step of this number has chosen in the way that it was taken last."""
 
     def holds(self, name: str, state: Words) -> bool:
         """Whether a property's method holds; raises StepFault."""
@@ -85,20 +94,24 @@ class PlainSearch(Search):
     def _expand(self, number: int) -> Finding | None:
         state = self._states[number]
         take, numbers, is_symmetric = self._target.take, self._numbers, self._is_symmetric
+        codes, before = self._program.steps, self.transitions
         step = None
         try:
-            steps = self._target.enabled(state)
-            for step in steps:
-                after = take(state, step)
-                if is_symmetric:
-                    after = canonical(self._program, after)
-                if after not in numbers:
-                    self._enter(after, number)
-                self.transitions += 1
+            for step in self._target.enabled(state):
+                for after in (
+                    (way[1] for way in self._target.ways(state, step))
+                    if codes[step].ways
+                    else (take(state, step),)
+                ):
+                    if is_symmetric:
+                        after = canonical(self._program, after)
+                    if after not in numbers:
+                        self._enter(after, number)
+                    self.transitions += 1
         except StepFault as fault:
             return Finding(number, fault.number, step)
         self.expanded += 1
-        if not steps:
+        if self.transitions == before:
             if self._final is not None and not self._target.holds(self._final, state):
                 return Finding(number, DEADLOCK)
             self.terminal_states += 1

@@ -7,7 +7,7 @@ each, and goes on level by level. Between pieces of a level it asks whether to g
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -56,6 +56,8 @@ class Search(ABC):
     held: int = 0
     expanded: int = 0
     """States whose successors are known."""
+    begun_at: int = 0
+    """The depth of the level that `begin` returns: more where a search keeps its levels itself."""
 
     @property
     @abstractmethod
@@ -140,3 +142,9 @@ def canonical(program: Program, words: Words) -> Words:
     parts = sorted(words[first + b * width : first + (b + 1) * width] for b in range(blocks))
     last = first + blocks * width
     return (*words[:first], *(word for part in parts for word in part), *words[last:])
+
+
+def states_of(level: Sequence[Span]) -> Iterator[int]:
+    """The states of a level, one after the other."""
+    for first, end in level:
+        yield from range(first, end)

@@ -1,0 +1,219 @@
+"""A search over partitions finds what a search on one machine finds, whatever it is cut into."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.checking import CannotCheck
+from epochgate.fsm.checker.resuming import CannotResume
+from epochgate.fsm.closed import ClosedSystem
+from epochgate.models.studies.reference import Reference
+from epochgate.spark.checking import check_on_spark, tasks
+from epochgate.spark.checking.levels import LevelDamaged
+from epochgate.spark.checking.store import CHANGED, Folder, Store, StoreFull
+from tests.checker import small_systems as small
+from tests.checker.beginnings import TokenRing
+from tests.checker.broken import LateAcknowledgement, NoValve
+from tests.spark.checking.alike import found, without_promises
+from tests.spark.checking.one_process import session
+
+pytestmark = pytest.mark.filterwarnings("error")
+STATES, TRANSITIONS = 12_256, 50_778
+SMALL = {"N": 2, "C": 2, "K": 1, "E": 1, "F": 1}
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return session(monkeypatch, 3)
+
+
+@pytest.mark.parametrize(
+    ("system", "symmetry"),
+    [
+        (Reference(**SMALL), False),
+        (Reference(**SMALL), True),
+        (small.House(), False),
+        (small.Counting(), False),
+        (small.NeverThere(), False),
+        (TokenRing(), False),
+    ],
+    ids=lambda value: getattr(type(value), "__name__", "") if value else "",
+)
+def test_counts_are_those_of_one_machine(three: Any, system: Any, symmetry: bool) -> None:
+    system = without_promises(system)
+    apart = check_on_spark(three, system, symmetry=symmetry)
+    alone = check(system, symmetry=symmetry)
+    assert found(apart) == found(alone)
+    assert (apart.engine, apart.workers) == ("spark", 3)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    "system",
+    [
+        LateAcknowledgement(C=1),
+        NoValve(),
+        small.OutOfRange(),
+        small.Overflowing(),
+        small.Starved(),
+        small.Refusing(),
+        small.Deadlocked(),
+        small.RaisingProperty(),
+    ],
+    ids=lambda system: type(system).__name__,
+)
+def test_a_violation_is_found_as_soon_as_on_one_machine(three: Any, system: Any) -> None:
+    system = without_promises(system)
+    apart, alone = check_on_spark(three, system), check(system)
+    assert alone.verdict is Verdict.FAIL
+    assert found(apart) == found(alone)
+
+
+def test_a_violation_is_told_alike_in_every_run(three: Any) -> None:
+    one, two = (check_on_spark(three, LateAcknowledgement(C=1)) for _ in range(2))
+    assert one.counterexample == two.counterexample
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_a_stopped_search_goes_on_over_its_own_partitions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, three: Any, cores: int
+) -> None:
+    system = Reference(**SMALL)
+    first = check_on_spark(three, system, directory=tmp_path, max_depth=9)
+    assert (first.verdict, first.depth) == (Verdict.BOUNDED, 9)
+    later = check_on_spark(session(monkeypatch, cores), system, directory=tmp_path)
+    assert found(later) == found(check(system))
+    assert json.loads((tmp_path / "search.json").read_bytes())["parts"] == 3
+    again = check_on_spark(three, system, directory=tmp_path)
+    assert found(again) == found(later)
+
+
+class Killed(Exception):
+    """A task ends in the middle."""
+
+
+@pytest.mark.extended
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("method", "after"), [("make_room", 1), ("make_room", 9), ("note", 1), ("note", 90)]
+)
+def test_what_a_killed_task_has_left_is_made_again_from_the_files(
+    three: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, after: int
+) -> None:
+    usual, calls = getattr(Store, method), []
+
+    def killed(store: Store, *arguments: Any) -> None:
+        calls.append(store)
+        if len(calls) == after:
+            raise Killed
+        usual(store, *arguments)
+
+    system = Reference(**SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, method, killed)
+        patch.setattr("epochgate.spark.checking.store.CAPACITY_MIN", 64)
+        # The stores stay, as those of a killed process do.
+        patch.setattr(Folder, "remove", lambda _folder: None)
+        with pytest.raises(Killed):
+            check_on_spark(three, system, directory=tmp_path)
+        assert calls[-1].head[CHANGED] == 1
+    assert found(check_on_spark(three, system, directory=tmp_path)) == found(check(system))
+
+
+def test_tasks_that_run_again_change_nothing(three: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark runs a task again whose output was lost; its store is then further than the level."""
+    usual_spread, usual_settle = tasks.spread_partition, tasks.settle_partition
+
+    def spread(*arguments: Any) -> Any:
+        yield from [*usual_spread(*arguments)][:0]
+        yield from usual_spread(*arguments)
+
+    def settle(settings: Any, partition: int, rows: Any) -> Any:
+        kept = [*rows]
+        yield from [*usual_settle(settings, partition, iter(kept))][:0]
+        yield from usual_settle(settings, partition, iter(kept))
+
+    monkeypatch.setattr(tasks, "spread_partition", spread)
+    monkeypatch.setattr(tasks, "settle_partition", settle)
+    system = Reference(N=1, C=2, K=2, E=1, F=1)
+    assert found(check_on_spark(three, system)) == found(check(system))
+
+
+def test_a_host_without_memory_ends_the_search_before_an_answer(
+    three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(store: Store, states: int) -> None:
+        raise StoreFull("no memory is left")
+
+    monkeypatch.setattr(Store, "make_room", full)
+    monkeypatch.setattr("epochgate.spark.checking.store.CAPACITY_MIN", 1500)
+    result = check_on_spark(three, Reference(**SMALL))
+    assert (result.verdict, result.stopped) == (Verdict.BOUNDED, "no memory is left")
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [({"max_states": 500}, "500 states"), ({"max_seconds": 0.0}, "0 seconds")],
+)
+def test_budgets_stop_it(three: Any, budget: dict[str, Any], reason: str) -> None:
+    result = check_on_spark(three, Reference(**SMALL), **budget)
+    assert result.verdict is Verdict.BOUNDED
+    assert reason in result.stopped
+
+
+def test_a_damaged_level_is_told_with_its_file(three: Any, tmp_path: Path) -> None:
+    check_on_spark(three, Reference(**SMALL), directory=tmp_path, max_depth=6)
+    part = next(tmp_path.glob("level-00003.part-*"))
+    data = bytearray(part.read_bytes())
+    data[0] ^= 1
+    part.write_bytes(data)
+    with pytest.raises(LevelDamaged, match=part.name):
+        check_on_spark(three, Reference(**SMALL), directory=tmp_path)
+
+
+def test_another_system_does_not_go_on_from_it(three: Any, tmp_path: Path) -> None:
+    check_on_spark(three, Reference(**SMALL), directory=tmp_path, max_depth=2)
+    with pytest.raises(CannotResume, match="is a search of Reference"):
+        check_on_spark(three, small.House(), directory=tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "letter.txt").write_text("mine")
+    with pytest.raises(CannotResume, match="no directory of a search"):
+        check_on_spark(three, small.House(), directory=other)
+
+
+def test_files_of_a_level_that_was_not_completed_are_removed(three: Any, tmp_path: Path) -> None:
+    check_on_spark(three, Reference(**SMALL), directory=tmp_path, max_depth=4)
+    left = tmp_path / "level-00005.part-00000.000000000000abcd"
+    left.write_bytes(b"left by a killed task")
+    check_on_spark(three, Reference(**SMALL), directory=tmp_path, max_depth=4)
+    assert not left.exists()
+
+
+def test_runs_without_end_are_refused(three: Any) -> None:
+    live: type[ClosedSystem] = small.PoliteHouse
+    with pytest.raises(CannotCheck, match="without a Spark master"):
+        check_on_spark(three, live)
+
+
+def test_a_cluster_needs_a_directory(three: Any) -> None:
+    three.sparkContext.master = "spark://host:7077"
+    with pytest.raises(CannotCheck, match="--resume DIR"):
+        check_on_spark(three, small.House)
+
+
+def test_memory_that_a_killed_search_has_left_is_given_back() -> None:
+    left, used = Folder("left-by-a-killed-one"), Folder("in-use-by-a-living-one")
+    (left.path / "part-0.pool").write_bytes(b"states")
+    left.close()
+    mine = Folder("of-the-next-search")
+    assert [folder.path.exists() for folder in (left, used, mine)] == [False, True, True]
+    for folder in (used, mine):
+        folder.remove()
+        folder.close()
