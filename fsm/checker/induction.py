@@ -33,6 +33,7 @@ from epochgate.fsm.checker.outcome import OVER_A_BOUND, Outcome
 from epochgate.fsm.checker.result import Counterexample, PropertyResult, Result, Verdict
 from epochgate.fsm.checker.retelling import Move, Retelling
 from epochgate.fsm.choosing import Choices
+from epochgate.fsm.claims import called
 from epochgate.fsm.closed import ClosedSystem
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Claim:
     text: str
     premise: str
     is_lemma: bool
+
+    @property
+    def method(self) -> str:
+        """The name of the method, which may be claimed for each member of an index set."""
+        return called(self.name)[0]
 
 
 @dataclass
@@ -118,9 +124,14 @@ def check_inductive(
     named = _always(made) if named == [ALL] else named
     if not named:
         raise NoInvariant(f"{type(made).__name__} claims no `always`; name a method of your own")
-    wanted = [_claim(made, name, name not in named) for name in dict.fromkeys([*named, *lemmas])]
+    wanted = [
+        claim
+        for name in dict.fromkeys([*named, *lemmas])
+        for claim in _claims(made, name, name not in named)
+    ]
     lowering = Lowering(made)
-    functions = {claim.name: lowering.method(SYSTEM, claim.name) for claim in wanted}
+    own = {claim.name for claim in wanted} - {p.name for p in made.claims()}
+    functions = {name: lowering.method(SYSTEM, name) for name in own}
     program = lowering.program()
     program.properties = {**functions, **program.properties}
     ready_s = time.perf_counter()
@@ -133,9 +144,9 @@ def _always(system: ClosedSystem) -> list[str]:
     return [p.name for p in system.properties() if p.kind == "always"]
 
 
-def _claim(system: ClosedSystem, name: str, is_lemma: bool) -> Claim:
-    declared = {p.name: p for p in system.properties()}
-    found = declared.get(name)
+def _claims(system: ClosedSystem, name: str, is_lemma: bool) -> list[Claim]:
+    """The claim of this name, for each member where it is claimed so."""
+    found = next((p for p in system.properties() if p.name == name), None)
     if found is not None and found.kind != "always":
         raise NoInvariant(
             f"{name} of {type(system).__name__} is claimed as {found.kind}, and an inductive check "
@@ -151,8 +162,9 @@ def _claim(system: ClosedSystem, name: str, is_lemma: bool) -> Claim:
             f"{ALL} for all of them, or a method that takes nothing and is annotated `-> bool`"
         )
     if found is None:
-        return Claim(name, name, "", is_lemma)
-    return Claim(name, found.claim, found.then, is_lemma)
+        return [Claim(name, name, "", is_lemma)]
+    members = (p for p in system.claims() if called(p.name)[0] == name)
+    return [Claim(p.name, p.claim, p.then, is_lemma) for p in members]
 
 
 class _Inductive:
@@ -304,7 +316,7 @@ class _Inductive:
         self, first: Words, steps: Sequence[Move], broken: Claim | None, message: str
     ) -> Counterexample:
         named = broken or self.claims[0]
-        code = getattr(type(self.system), named.name).__code__
+        code = getattr(type(self.system), named.method).__code__
         retelling, is_reached = Retelling(self._target(), self.program), UNREACHED not in message
         retelling.target.packing.load(self.program.initial)
         return retelling.tell(
@@ -367,7 +379,7 @@ class _Inductive:
         )
 
     def _judged(self, claim: Claim, shown: Shown) -> PropertyResult:
-        code = getattr(type(self.system), claim.name).__code__
+        code = getattr(type(self.system), claim.method).__code__
         verdict, detail = Verdict.PASS, ""
         if shown.broken is claim:
             verdict = Verdict.FAIL

@@ -19,13 +19,16 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.induction import NoInvariant
 from epochgate.fsm.checker.report import report
-from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.closed import ClosedSystem, always
 from epochgate.models.closed.setting import ChangedSetting
 from epochgate.models.studies.catalogue import PROOFS
 from epochgate.models.studies.inductive import AnyResidents, AnyWindow
 from epochgate.models.studies.inductive_gateway import AnyGateway, NarrowGateway
+from tests.checker.arithmetic import Dividing
+from tests.checker.choices import CheapMarket
 from tests.checker.lighting import BadSwitch, Lighting
 from tests.checker.random_systems import random_system
+from tests.checker.test_each_member import Office
 
 Words = tuple[int, ...]
 SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.extended) for seed in range(3, 40))]
@@ -68,15 +71,15 @@ class Exhaustive:
 
     def _look(self, state: Words) -> None:
         self.steps[state], self.faults[state], self.covers[state] = [], set(), set()
-        for number, step in enumerate(self.program.steps):
+        for number in range(len(self.program.steps)):
             self.target.covered.clear()
             try:
                 if number in self.target.enabled(state):
-                    self.steps[state].append(self.target.take(state, number))
-                    self.covers[state] |= self.target.covered
+                    for _, after in self.target.ways(state, number):
+                        self.steps[state].append(after)
+                        self.covers[state] |= self.target.covered
             except StepFault as fault:
                 self.faults[state].add(fault.number)
-            assert step.label
 
     def holds(self, name: str, state: Words) -> bool:
         try:
@@ -139,6 +142,35 @@ def test_the_solver_says_what_all_typed_states_say(seed: int, tmp_path: Path) ->
             places = {number: row for row in program.rows for _, number in row.places}
             taken = {places[number] for number in covered}
             assert rows == {row.because + row.trigger + row.source for row in taken}
+
+
+class Sharing(Dividing):
+    @always("a share is at most 2")
+    def is_at_most_2(self) -> bool:
+        return self.divider.share <= 2
+
+    @always("a share is at most 1")
+    def is_at_most_1(self) -> bool:
+        return self.divider.share <= 1
+
+    @always("a rest is not below")
+    def is_not_below(self) -> bool:
+        return self.divider.share % -3 + self.divider.share // -2 <= 0
+
+
+@pytest.mark.parametrize(
+    "system",
+    [CheapMarket(room=1, paid_max=9), Sharing(), Office(workers=2)],
+    ids=lambda s: type(s).__name__,
+)
+def test_it_says_so_of_choices_of_numbers_below_zero_and_of_members(system: ClosedSystem) -> None:
+    lowering = Lowering(system)
+    program = lowering.program()
+    exhaustive = Exhaustive(program, lowering.layout)
+    for claim in (p for p in system.properties() if p.kind == "always"):
+        names = [p.name for p in system.claims() if p.name.partition("[")[0] == claim.name]
+        result = check_inductive(system, claim.name)
+        assert (result.counterexample is None) == exhaustive.is_inductive(names, 1), claim
 
 
 @pytest.mark.parametrize("seed", SEEDS)
