@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm import choosing
 from epochgate.fsm.choosing import start_conditions
-from epochgate.fsm.claims import Step
+from epochgate.fsm.claims import OF_STATES, Step
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.faults import Faults
@@ -85,9 +85,10 @@ def _step(cls: type[ClosedSystem], step: Step, fault: Fault) -> None:
 
 
 def _claims(cls: type[ClosedSystem]) -> None:
-    """Hold the methods of claims to the subset."""
+    """Hold the methods of claims to the subset, but for those of refinements, which are Python."""
     faults = Faults()
-    names = [n for claim in cls.properties() for n in (claim.name, claim.then) if n]
+    compiled = [claim for claim in cls.properties() if claim.kind != "implements"]
+    names = [n for claim in compiled for n in (claim.name, claim.then) if n]
     for name in dict.fromkeys((*names, *start_conditions(cls))):
         with faults.kept():
             cls.SUBSET.tree(None, name)
@@ -148,7 +149,7 @@ def _step_claims(cls: type[ClosedSystem], fault: Fault) -> None:
                     f"{name} is claimed for each {claim.each!r}: that is one of the index "
                     f"sets {[*cls.INDEX_SETS]}, and the first parameter is named for it"
                 )
-            if claim.kind != "each_step" and code and code.co_argcount > 1 + len(given):
+            if claim.kind in OF_STATES and code and code.co_argcount > 1 + len(given):
                 taken = code.co_varnames[1 : code.co_argcount]
                 raise fault(
                     f"{name} of a claim takes {', '.join(taken)}; to claim it for each member "

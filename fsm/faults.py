@@ -1,7 +1,7 @@
 """Everything that is wrong with a declaration, told at once.
 
 `Faults` collects what several checks find, and raises it as one DeclarationError. While a module is
-read with `deferred`, a class that is refused is kept with its faults instead, and whoever makes a
+read with `deferred`, a class that is refused is kept with its faults instead, and who makes a
 system of it is told them: the other classes of the module can be used, and all faults are known.
 """
 

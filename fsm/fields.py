@@ -10,8 +10,8 @@ system and the value is packed into as few bits as the bound needs. What a machi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any, TypeVar, cast
 
@@ -24,9 +24,6 @@ Start = int | range | tuple[int, ...] | list[int] | str
 each.
 """
 Opaque = Any
-
-
-_item: Callable[[Any, int], Any] = deque.__getitem__
 
 
 class Fifo(deque[T]):
@@ -43,17 +40,15 @@ class Fifo(deque[T]):
 
     def head(self) -> T:
         """Return the oldest item and keep it; IndexError if there is none."""
-        return _item(self, 0)  # type: ignore[no-any-return]  # `deque` gives what it holds
-
-    def __getitem__(self, index: Any) -> Any:
-        """Return the item at an index, counted from the oldest; IndexError if there is none."""
-        if index < 0:
-            raise IndexError(f"a channel is looked into from its head on, and not at {index}")
-        return _item(self, index)
+        return self[0]
 
     def take(self, index: int) -> T:
-        """Remove the item at an index and return it; IndexError if there is none."""
-        item: T = self[index]
+        """Remove the item at an index, counted from the oldest, and return it; IndexError if there
+        is none.
+        """
+        if index < 0:
+            raise IndexError(f"a channel is looked into from its head on, and not at {index}")
+        item = self[index]
         del self[index]
         return item
 
@@ -85,7 +80,7 @@ class IntField:
     bound: str | int
     start: Start = 0
     low: int = 0
-    wraps: bool = False
+    wraps: bool = field(default=False, repr=False)
 
     def fresh(self, constants: dict[str, int]) -> int:
         return self.low if self.start == ANY else next(iter(_several(self.start)))
@@ -131,7 +126,7 @@ class ArrayField:
 
     item: FieldSpec
     over: str
-    start: tuple[Any, ...] | None = None
+    start: tuple[Any, ...] | None = field(default=None, repr=False)
     """What each item begins with; None if they begin alike."""
 
     def fresh(self, constants: dict[str, int]) -> list[Any]:
@@ -170,17 +165,17 @@ def _several(start: Any) -> Iterable[Any]:
     return dict.fromkeys(start) if isinstance(start, range | tuple | list) else (start,)
 
 
-def starts_differ(field: FieldSpec) -> bool:
+def starts_differ(spec: FieldSpec) -> bool:
     """Whether a field may begin with one of several values."""
-    if isinstance(field, ArrayField):
-        several = any(len([*_several(start)]) > 1 or start == ANY for start in field.start or ())
-        return several or (field.start is None and starts_differ(field.item))
-    if isinstance(field, FifoField | SetField):
+    if isinstance(spec, ArrayField):
+        several = any(len([*_several(start)]) > 1 or start == ANY for start in spec.start or ())
+        return several or (spec.start is None and starts_differ(spec.item))
+    if isinstance(spec, FifoField | SetField):
         return False
-    return field.start == ANY or len([*_several(field.start)]) > 1
+    return spec.start == ANY or len([*_several(spec.start)]) > 1
 
 
-def wrapping(name: str, field: IntField) -> property:
+def wrapping(name: str, spec: IntField) -> property:
     """An attribute of a machine that holds a field which wraps, bound or not by a system."""
     hidden = f"_{name}"
 
@@ -188,9 +183,9 @@ def wrapping(name: str, field: IntField) -> property:
         return int(getattr(machine, hidden))
 
     def write(machine: Any, value: int) -> None:
-        bound = field.bound
+        bound = spec.bound
         last = bound if isinstance(bound, int) else machine.system.constants[bound]
-        setattr(machine, hidden, (value - field.low) % (last - field.low + 1) + field.low)
+        setattr(machine, hidden, (value - spec.low) % (last - spec.low + 1) + spec.low)
 
     return property(read, write)
 

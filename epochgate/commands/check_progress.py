@@ -30,10 +30,12 @@ class Watch:
         if self._status is None:
             return
         guess = "" if now.estimate is None else f", perhaps {now.estimate:,} in all"
+        growth = f" (times {now.growth:.2f})" if now.growth else ""
         self._status.update(
             f"{self._name}: {now.states:,} states{guess}, {now.states_per_s:,.0f}/s, "
-            f"frontier {now.frontier:,}, depth {now.depth}, {now.memory_bytes / 2**20:,.0f} MiB, "
-            f"{now.elapsed_s:.0f} s"
+            f"level {now.depth} of {now.frontier:,}{growth}, "
+            f"{now.memory_bytes / 2**20:,.0f} MiB, {now.bytes_per_state:.1f} bytes a state, "
+            f"memory for {rounded(now.room_for)}, {now.elapsed_s:.0f} s"
         )
 
     def __exit__(
@@ -44,3 +46,15 @@ class Watch:
     ) -> None:
         if self._status is not None:
             self._status.stop()
+
+
+def rounded(count: int) -> str:
+    """A guess in words: two digits say all that is known.
+
+    >>> rounded(2_814_000_000), rounded(950_000), rounded(420)
+    ('2,800 million', '950,000', '420')
+    """
+    if count < 1_000_000:
+        return f"{count:,}"
+    digits = max(0, len(str(count)) - 2)
+    return f"{count // 10**digits * 10**digits / 1e6:,.{1 if count < 10_000_000 else 0}f} million"

@@ -54,6 +54,8 @@ def _suite(name: str, result: Result, root: Path) -> ElementTree.Element:
     for case in [*cases, _faults(result, root), _coverage(result)]:
         case.set("classname", legal(name))
         suite.append(case)
+    if result.notes:
+        ElementTree.SubElement(suite, "system-out").text = legal("\n".join(result.notes))
     suite.set("tests", str(len(cases) + 2))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", "0")

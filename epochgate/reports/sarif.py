@@ -44,7 +44,7 @@ class _Run:
     root: Path
     rules: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: list[dict[str, Any]] = field(default_factory=list)
-    undecided: list[dict[str, Any]] = field(default_factory=list)
+    notifications: list[dict[str, Any]] = field(default_factory=list)
 
     def rule(self, rule: str, text: str, level: str = "error") -> None:
         self.rules.setdefault(
@@ -103,9 +103,12 @@ class _Run:
             text = _text(name, result, found)
             added = self.add(rule, "error", text, found.file, found.line, found.message)
             added["codeFlows"] = [self.flow(result, found)]
+        for note in result.notes:
+            text = _literal(f"{name}: {note}")
+            self.notifications.append({"level": "note", "message": {"text": text}})
         if result.verdict is Verdict.BOUNDED:
             text = f"{name}: stopped before an answer: {result.stopped}"
-            self.undecided.append({"level": "warning", "message": {"text": _literal(text)}})
+            self.notifications.append({"level": "warning", "message": {"text": _literal(text)}})
         elif result.verdict is not Verdict.FAIL:
             self.rows(name, result)
 
@@ -153,7 +156,7 @@ def sarif_json(results: Mapping[str, Result], root: Path | None = None) -> str:
                 "invocations": [
                     {
                         "executionSuccessful": True,
-                        "toolExecutionNotifications": run.undecided,
+                        "toolExecutionNotifications": run.notifications,
                     }
                 ],
                 "results": run.results,

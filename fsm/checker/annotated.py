@@ -49,7 +49,7 @@ class Annotated(Graph):
 def annotated(search: Search, program: Program) -> Annotated:
     """The graph of a finished search up to symmetry."""
     target = PythonTarget(program)
-    start = [search.words(state) for state in search.initial()]
+    start = [search.words(state) for state in search.initial]
     numbers = {words: number for number, words in enumerate(start)}
     states, frontier = [*start], deque(start)
     begins, targets, steps, moves, unchanged = [0], [], [], [], []

@@ -18,8 +18,11 @@ FORESIGHT_MAX = 200
 
 @dataclass(frozen=True)
 class Report:
-    """A search under way; `estimate` is a guess at the number of all states, None while the levels
-    still widen.
+    """A search under way.
+
+    `estimate` is a guess at the number of all states, None while the levels still widen, and
+    `room_for` one at how many there is memory for. `growth` is how many times as many states the
+    newest level has as the one before.
     """
 
     states: int
@@ -30,6 +33,12 @@ class Report:
     memory_bytes: int
     elapsed_s: float
     estimate: int | None
+    room_for: int
+    growth: float
+
+    @property
+    def bytes_per_state(self) -> float:
+        return self.memory_bytes / max(1, self.states)
 
 
 Progress = Callable[[Report], None]
@@ -57,6 +66,10 @@ class Budget:
     def level(self, frontier: int) -> None:
         """A new level of `frontier` states begins."""
         self._frontiers.append(frontier)
+
+    @property
+    def depth(self) -> int:
+        return len(self._frontiers)
 
     @property
     def elapsed_s(self) -> float:
@@ -99,10 +112,12 @@ class Budget:
                 transitions=search.transitions,
                 states_per_s=(search.states - self._states_before) / elapsed_s,
                 frontier=self._frontiers[-1] if self._frontiers else 0,
-                depth=len(self._frontiers),
+                depth=self.depth,
                 memory_bytes=search.memory_bytes,
                 elapsed_s=elapsed_s,
                 estimate=estimate(search.states, self._frontiers),
+                room_for=search.states * self._max_memory // max(1, search.memory_bytes),
+                growth=self._frontiers[-1] / self._frontiers[-2] if self.depth > 1 else 0.0,
             )
         )
 

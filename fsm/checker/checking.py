@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -16,14 +16,7 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.demands import summary
 from epochgate.fsm.checker.engines import choice
 from epochgate.fsm.checker.engines.initial import initial_states
-from epochgate.fsm.checker.engines.search import (
-    Finding,
-    Search,
-    Span,
-    Stopped,
-    size,
-    states_of,
-)
+from epochgate.fsm.checker.engines.search import Finding, Level, Search, Stopped, size, states_of
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Found, Lasso, Outcome, StoppedEarly
 from epochgate.fsm.checker.refinement import Refinements, Unimplemented
@@ -39,7 +32,7 @@ PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
 MakeSearch = Callable[[choice.Setting], Search]
 
-EDGE_BYTES, VERTEX_BYTES = 24, 128
+EDGE_BYTES, VERTEX_BYTES = 24, 140
 """What the graph of a search and its judgement take for each transition and each state."""
 PAIR_BYTES = 64
 """With symmetry, what they take for each transition and each interchangeable instance besides."""
@@ -285,7 +278,7 @@ class _Check:
                 return found
 
     def _examined(
-        self, level: list[Span], budget: Budget, *, is_first: bool = False
+        self, level: Iterable[Sequence[int]], budget: Budget, *, is_first: bool = False
     ) -> Finding | Unimplemented | None:
         """What is wrong in the states of a level, or with the steps out of them."""
         if found := self.search.examine(level, self.demanded, budget.pause):
@@ -298,9 +291,9 @@ class _Check:
             wrong = self.refinements.begin((n, read(n)) for n in states_of(level))
         return wrong or self.refinements.follow((n, read(n)) for n in states_of(level))
 
-    def _first_level(self, saved: SavedSearch | None) -> tuple[list[Span], bool]:
+    def _first_level(self, saved: SavedSearch | None) -> tuple[Level, bool]:
         """The level to begin with, the last one of a saved search; and whether it is new."""
-        last: list[Span] = []
+        last: Level = []
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
@@ -312,10 +305,10 @@ class _Check:
         return first, True
 
     def _descend(self, budget: Budget) -> Found:
-        states = self.search.descend(budget.pause)
-        if isinstance(states, Finding):
-            return states
-        found = self._examined(states, budget)
+        found: Found = self.search.descend(budget.pause)
+        if found is None:
+            states: Iterable[Sequence[int]] = self.search.everything()
+            found = self._examined([*states] if self.refinements.all else states, budget)
         return found or self._check_liveness()
 
     def _check_liveness(self) -> Lasso | None:

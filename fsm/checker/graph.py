@@ -88,33 +88,31 @@ def _from_machine_code(search: Any, program: Program) -> Graph:
     from epochgate.fsm.checker.engines.functions import address
     from epochgate.fsm.checker.engines.memory import reserved
 
-    count = search.states
-    begins = np.zeros(count + 1, np.int64)
-    targets = reserved(search.transitions, np.uint32)
-    steps = reserved(search.transitions, np.uint16)
-    marks, fault = np.zeros(count, np.int64), np.array([-1, 0], np.int64)
-    worker, call = search.workers[0], search.kernels
+    (table,), worker, call, values = search.tables, search.workers[0], search.kernels, search.values
+    count, room = search.states, search.transitions
+    numbers, queue = reserved(table.length, np.uint32), reserved(count, np.uint32)
+    queue[: len(search.initial)] = [table.slot(key, call) for key in search.initial]
+    numbers[queue[: len(search.initial)]] = np.arange(len(search.initial)) + 1
+    begins, marks = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
+    targets, steps = reserved(room, np.uint32), reserved(room, np.uint16)
     call.link(
-        address(search.pool),
-        address(search.table),
-        address(worker.status),
-        address(worker.out),
-        address(worker.act),
-        0,
-        count,
-        address(begins),
-        address(targets),
-        address(steps),
-        search.transitions,
-        address(worker.covered),
-    )
-    call.mark(
-        address(search.pool), 0, count, address(marks), address(fault), address(worker.covered)
+        *table.arguments,
+        address(numbers),
+        address(queue),
+        len(search.initial),
+        *values.arguments,
+        values.slots.address,
+        *[worker.at[name] for name in ("status", "scratch", "out", "act")],
+        *[address(array) for array in (begins, targets, steps, marks)],
+        worker.at["covered"],
     )
 
-    return Graph(
-        begins, targets, steps, marks, components_by(search), search.initial(), search.words
-    )
+    def words(number: int) -> Words:
+        found: Words = search.words(table.key(int(queue[number]), call))
+        return found
+
+    initial = range(len(search.initial))
+    return Graph(begins, targets, steps, marks, components_by(search), initial, words)
 
 
 def components_by(search: Search) -> Any:
@@ -158,7 +156,7 @@ def _from_python(search: Search, program: Program) -> Graph:
         np.array(steps, np.uint16),
         marks_in(words, program, target),
         python_components,
-        search.initial(),
+        search.initial,
         search.words,
     )
 

@@ -1,8 +1,8 @@
 """A search on disk, written level by level, from which a later run goes on.
 
 The file begins with a line that says what is searched; then come records, one for each level: a
-line of JSON, and the words and parents of its states. A record carries its length and checksum, so
-a level that was not written to its end is dropped, and everything before it is kept.
+line of JSON, the words of its states, and their checksum. A level that was not written to its end
+is dropped, and everything before it is kept.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.compiler.ir import Program
-from epochgate.fsm.checker.engines.search import Search, Span, Unsuited
+from epochgate.fsm.checker.engines.search import Level, Search, size
 
-FORMAT = "epochgate search 1"
+FORMAT = "epochgate search 2"
+EARLIER = ("epochgate search 1",)
+READ_BYTES = 1 << 20
+CHECKSUM_BYTES = 4
 
 
 class CannotResume(UsageError):
@@ -46,13 +49,13 @@ class SavedSearch:
 
     def __init__(self, path: Path, program: Program, system: str) -> None:
         self._path, self._identity, self._system = path, identity(program), system
-        self._state_bytes = program.words * 8 + 4
+        self._state_bytes = program.words * 8
         self._file: BinaryIO | None = None
         self._end = self._levels = 0
         self.failure = ""
         """Why no more levels are saved; the search goes on without."""
 
-    def levels(self, search: Search) -> Iterator[tuple[list[Span], dict[str, Any]]]:
+    def levels(self, search: Search) -> Iterator[tuple[Level, dict[str, Any]]]:
         """Restore the levels that are there, one after the other, and get ready to add more."""
         if not self._path.exists():
             self._create()
@@ -62,15 +65,13 @@ class SavedSearch:
         self._check(file)
         kept = file.tell()
         while (record := self._record(file)) is not None:
-            about, words, parents = record
+            about, begin, states_bytes = record
             kept = file.tell()
-            spans = [(first, end) for first, end in about["spans"]]
-            try:
-                search.restore(spans, words, parents, set(about["rows"]))
-            except Unsuited as reason:
-                raise CannotResume(f"{self._path}: {reason}") from reason
+            file.seek(begin)
+            level = search.restore(self._pieces(file, states_bytes), set(about["rows"]))
+            file.seek(kept)
             self._levels += 1
-            yield spans, about
+            yield level, about
         self._end = kept
         os.ftruncate(file.fileno(), kept)
 
@@ -80,7 +81,7 @@ class SavedSearch:
         self._file = self._path.open("xb")
         self._claim(self._file)
         try:
-            self._append(json.dumps(head).encode() + b"\n")
+            self._append([json.dumps(head).encode() + b"\n"])
         except OSError as error:
             self._path.unlink()
             raise CannotResume(f"{self._path} cannot be written: {error.strerror}") from error
@@ -97,10 +98,16 @@ class SavedSearch:
     def _check(self, file: BinaryIO) -> None:
         try:
             head = json.loads(file.readline(4096))
-            is_search = head["format"] == FORMAT
+            form = head["format"]
         except (ValueError, KeyError, TypeError):
-            is_search = False
-        if not is_search:
+            form = None
+        if form in EARLIER:
+            raise CannotResume(
+                f"{self._path} was written by an earlier version of epochgate, in the format "
+                f"{form!r}; this one goes on from {FORMAT!r}: finish the search with that version, "
+                f"or name another file and search from the beginning"
+            )
+        if form != FORMAT:
             raise CannotResume(f"{self._path} is no search of epochgate; name another file")
         if head["identity"] != self._identity:
             raise CannotResume(
@@ -108,34 +115,41 @@ class SavedSearch:
                 f"{self._system}; its states mean something else here: name another file"
             )
 
-    def _record(self, file: BinaryIO) -> tuple[dict[str, Any], bytes, bytes] | None:
+    def _record(self, file: BinaryIO) -> tuple[dict[str, Any], int, int] | None:
+        """What is written about the next level, where its states begin, and their bytes."""
         line = file.readline()
         try:
             about = json.loads(line)
-            states = sum(end - first for first, end in about["spans"])
+            states_bytes = about["states"] * self._state_bytes
         except (ValueError, KeyError, TypeError):
             return None
-        packed = file.read(states * self._state_bytes)
-        if len(packed) < states * self._state_bytes or zlib.crc32(packed) != about["crc"]:
+        begin, crc, length = file.tell(), 0, 0
+        for piece in self._pieces(file, states_bytes):
+            crc, length = zlib.crc32(piece, crc), length + len(piece)
+        if length < states_bytes or file.read(CHECKSUM_BYTES) != _checksum(crc):
             return None
-        return about, packed[: -4 * states], packed[-4 * states :]
+        return about, begin, states_bytes
 
-    def add(self, search: Search, level: list[Span]) -> None:
+    def _pieces(self, file: BinaryIO, length: int) -> Iterator[bytes]:
+        """The next `length` bytes of the file, some whole states at a time; fewer where it ends."""
+        together = max(1, READ_BYTES // self._state_bytes) * self._state_bytes
+        while length and (piece := file.read(min(together, length))):
+            length -= len(piece)
+            yield piece
+
+    def add(self, search: Search, level: Level) -> None:
         """Write a level to the disk; it is there when this returns, unless there is a `failure`."""
         if self._file is None:
             return
-        words, parents = search.saved(level)
-        packed = words + parents
         about = {
-            "spans": level,
+            "states": size(level),
             "transitions": search.transitions,
             "terminal": search.terminal_states,
             "held": search.held,
             "rows": sorted(search.covered()),
-            "crc": zlib.crc32(packed),
         }
         try:
-            self._append(json.dumps(about).encode() + b"\n" + packed)
+            self._append(self._record_of(about, search, level))
         except OSError as error:
             self.failure = (
                 f"{self._path} has no room for more than {self._levels} levels ({error.strerror}): "
@@ -146,13 +160,23 @@ class SavedSearch:
         else:
             self._levels += 1
 
-    def _append(self, data: bytes) -> None:
+    def _record_of(self, about: dict[str, Any], search: Search, level: Level) -> Iterator[bytes]:
+        yield json.dumps(about).encode() + b"\n"
+        crc = 0
+        for words in search.saved(level):
+            crc = zlib.crc32(words, crc)
+            yield words
+        yield _checksum(crc)
+
+    def _append(self, pieces: Iterable[bytes]) -> None:
         """Write behind everything that is there, and wait for the disk."""
         assert self._file is not None
-        rest, end = memoryview(data), self._end
-        while rest:
-            written = os.pwrite(self._file.fileno(), rest, end)
-            rest, end = rest[written:], end + written
+        end = self._end
+        for piece in pieces:
+            rest = memoryview(piece)
+            while rest:
+                written = os.pwrite(self._file.fileno(), rest, end)
+                rest, end = rest[written:], end + written
         os.fsync(self._file.fileno())
         self._end = end
 
@@ -161,3 +185,7 @@ class SavedSearch:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _checksum(crc: int) -> bytes:
+    return crc.to_bytes(CHECKSUM_BYTES, "little")

@@ -156,7 +156,7 @@ def simulate(
         coverage=outcome.coverage,
         counterexample=outcome.counterexample,
         stopped=found.reason if isinstance(found, StoppedEarly) else "",
-        notes=notes,
+        notes=[*made.NOTES, *notes],
     )
 
 

@@ -18,6 +18,7 @@ import types
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from epochgate.fsm.declaration import RESERVED
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.existing.oracle import CannotRead, Validator
 from epochgate.fsm.existing.table import ReadTable
@@ -33,14 +34,19 @@ PHASES = ("before", "exit", "enter", "after")
 Field = IntField | BoolField
 
 
-def fields_of(wanted: dict[str, Any], owners: Sequence[Any], name: str) -> dict[str, Field]:
+def fields_of(wanted: dict[str, Any], model: Any, table: ReadTable) -> dict[str, Field]:
     """Return the fields that a user names, with the values that the model has now.
 
-    Raises CannotRead for what is no int or bool of the model.
+    Raises CannotRead for what is no int or bool of the model, or has a name that is taken.
     """
-    found: dict[str, Field] = {}
+    name, found = table.oracle.name, dict[str, Field]()
     for field, bound in wanted.items():
-        start = next((getattr(one, field) for one in owners if hasattr(one, field)), None)
+        if field in table.oracle.triggers or hasattr(Machine, field) or field in RESERVED:
+            raise CannotRead(
+                f"fields: {field!r} of {name} is a trigger too, or a word that a machine needs; "
+                f"give the attribute another name, or leave it out"
+            )
+        start = getattr(model, field, None)
         if not isinstance(start, int):
             raise CannotRead(
                 f"fields: {name} has no attribute {field!r} that is an int or a bool now, but "
@@ -63,8 +69,10 @@ class Callbacks:
     """The guards and callbacks of one machine: `reasons` says why a guard is abstracted."""
 
     def __init__(self, table: ReadTable, fields: dict[str, Any]) -> None:
-        self._table, self._owners = table, table.oracle.owners
-        self.fields = fields_of(fields, self._owners, table.oracle.name)
+        self._table = table
+        # Methods of a listener have a `self` of their own, whose attributes are no fields.
+        self._owners = table.oracle.owners[:1]
+        self.fields = fields_of(fields, self._owners[0] if self._owners else None, table)
         self.given_up: dict[str, str] = {}
         paths = table.found.paths
         self._guards = {_key(g): g for path in paths for g, _ in path.asked}

@@ -86,6 +86,7 @@ class Writer:
         """Actions that follow each step."""
         self._steps_watched: dict[str, tuple[list[str], list[str]]] = {}
         """Actions that follow the steps from some states to some others."""
+        self._failing: dict[str, str] = {}
         self._fields: dict[str, IntField | BoolField] = {**callbacks.fields}
         self._used: list[Any] = []
         self.never: list[Branch] = [*table.never_taken]
@@ -95,9 +96,8 @@ class Writer:
         claims = {self._words.fresh(f"claim_{n}"): c for n, c in enumerate(self._claims.items(), 1)}
         marked = {name: self._claim(name, one) for name, one in claims.items()}
         if self._table.final:
-            ends = [name for name in self._table.states if name not in self._table.dead]
             marked["ends"] = terminal("it ends in final states only")
-            self._write_claim("ends", self._in(ends))
+            self._write_claim("ends", self._in(self._table.final))
         if self._table.unreachable:
             names = ", ".join(map(repr, self._table.unreachable))
             marked["reached"] = sometimes(f"every state is reached, also {names}")
@@ -105,7 +105,8 @@ class Writer:
         self._source.append("def never(self) -> bool:\n    return False\n")
         rows = self._rows()
         made = _functions(self._source, self._table.oracle.name)
-        watches = {name: made[name] for name in (*self._watching, *self._steps_watched)}
+        own = (*self._watching, *self._steps_watched, *self._failing.values())
+        watches = {name: made[name] for name in own}
         members: dict[str, Any] = {
             "STATES": self._table.states,
             "INITIAL": self._table.initial,
@@ -140,7 +141,7 @@ class Writer:
         found: dict[Any, list[str]] = {}
         known: set[Any] = set()
         for path in self._table.found.paths:
-            if path.fired.kind == "taken" or self._table._is_moving(path):
+            if path.fired.kind in ("taken", "broken"):
                 row = self._row(path, known)
                 if row is not None:
                     found.setdefault(row, []).append(self._table.name(path.source))
@@ -152,23 +153,25 @@ class Writer:
 
     def _row(self, path: Path, known: set[Any]) -> tuple[Any, ...] | None:
         compiled: dict[str, bool] = {}
-        free: list[str] = []
+        free: list[tuple[str, bool]] = []
         spoken: list[str] = []
         for guard, answer in path.asked:
             name = self._words.callback(guard)
             spoken.append(name if answer else f"not {name}")
             if not self._callbacks.is_compiled(guard):
-                free.append(name if answer else f"not_{name}")
+                free.append((name, answer))
             elif compiled.setdefault(name, answer) != answer:
                 return None  # no run goes here: a compiled guard answers alike all along
             else:
                 self._used.append(guard)
         actions = self._callbacks.compiled_actions(path.fired.callbacks)
         self._used += actions
-        dest = STAY if self._table.stays(path) else self._table.name(path.fired.dest)
+        is_staying = self._table.stays(path) or path.fired.kind == "broken"
+        dest = STAY if is_staying else self._table.name(path.fired.dest)
         after = (
             *map(self._words.callback, actions),
-            *self._watching,
+            *self._raised(path),
+            *(self._watching if dest is not STAY else ()),
             *(
                 watch
                 for watch, (first, then) in self._steps_watched.items()
@@ -180,11 +183,23 @@ class Writer:
         if same in known:
             return None  # other answers that lead to the same
         known.add(same)
-        trigger = self._words.trigger(path.trigger)
         because = f"{path.trigger}{' if ' * bool(spoken)}{' and '.join(spoken)}"
         if free:
-            trigger = self._words.trigger(f"{trigger}_if_{'_and_'.join(free)}")
+            trigger = self._words.variant(path.trigger, tuple(free))
+        else:
+            trigger = self._words.trigger(path.trigger)
         return trigger, dest, when or None, after, because
+
+    def _raised(self, path: Path) -> list[str]:
+        """An action that fails, where the library raises an error."""
+        if path.fired.kind != "broken":
+            return []
+        name = self._failing.get(path.fired.error)
+        if name is None:
+            name = self._failing[path.fired.error] = self._words.fresh("raise_error")
+            told = f"{path.trigger!r} raises {path.fired.error}"
+            self._source.append(f"def {name}(self) -> None:\n    assert False, {told!r}\n")
+        return [name]
 
     def _row_never(self, branch: Branch) -> Row:
         sources = [

@@ -43,6 +43,11 @@ class Words:
         """Return the name of a trigger."""
         return self._word(("trigger", name), name)
 
+    def variant(self, name: str, answers: tuple[tuple[str, bool], ...]) -> str:
+        """Return the name of a trigger where abstracted guards answer so."""
+        told = "_and_".join(guard if answer else f"not_{guard}" for guard, answer in answers)
+        return self._word(("variant", name, answers), f"{self.trigger(name)}_if_{told}")
+
     def callback(self, callback: Any) -> str:
         """Return the name of a guard or callback."""
         name = called(callback)

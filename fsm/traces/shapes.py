@@ -16,6 +16,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
+from epochgate.fsm.fields import ArrayField, FieldSpec, IntField
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect
 from epochgate.fsm.source import definition
@@ -141,6 +142,9 @@ def digest(system: type[System]) -> str:
     for name, machine in sorted(system.MACHINES.items()):
         tell(name, machine.INDEX, machine.STATES, machine.INITIAL, machine.TERMINAL)
         tell(sorted((field, repr(spec)) for field, spec in machine.FIELDS.items()))
+        for field, spec in sorted(machine.FIELDS.items()):
+            if extra := [getattr(spec, n) for n in ("wraps", "start") if _is_unusual(spec, n)]:
+                tell(field, extra)
         for port, kinds in sorted(machine.EFFECTS.items()):
             tell(port, sorted((message, kind.parameters) for message, kind in kinds.items()))
         for row in machine.ROWS:
@@ -148,6 +152,12 @@ def digest(system: type[System]) -> str:
         for method, function in sorted(_methods(machine).items()):
             tell(method, _text(definition(function)))
     return told.hexdigest()[:DIGEST_CHARACTERS]
+
+
+def _is_unusual(spec: FieldSpec, attribute: str) -> bool:
+    """Whether a field has what its text does not say: it wraps, or its items begin differently."""
+    told = isinstance(spec, IntField) if attribute == "wraps" else isinstance(spec, ArrayField)
+    return told and bool(getattr(spec, attribute))
 
 
 def _methods(machine: type[Machine]) -> dict[str, Callable[..., Any]]:

@@ -31,6 +31,7 @@ SETTINGS = {
 }
 """Of a session that is made for a search."""
 UNLIMITED = 1 << 62
+ON_ONE_MACHINE = {"implements": "compares every step with a specification"}
 
 
 def check_on_spark(
@@ -92,12 +93,13 @@ def check_on_spark(
 
 def require_suited(system: ClosedSystem, directory: Path | str | None, master: str) -> None:
     """Raise CannotCheck for what is searched on one machine alone, or needs a directory."""
-    claims = [p.claim for p in system.properties() if p.kind in WITHOUT_END]
-    if claims:
-        raise CannotCheck(
-            f"{claims[0]!r} is about runs without end, which are looked for on one machine; check "
-            f"the system without a Spark master"
-        )
+    alone = {**dict.fromkeys(WITHOUT_END, "is about runs without end"), **ON_ONE_MACHINE}
+    for declared in system.properties():
+        if declared.kind in alone:
+            raise CannotCheck(
+                f"{declared.claim!r} {alone[declared.kind]}, which is looked at on one machine; "
+                f"check the system without a Spark master"
+            )
     if directory is None and not master.startswith("local"):
         raise CannotCheck(
             f"a search on {master} needs a directory that all hosts see, for what a lost executor "

@@ -45,7 +45,7 @@ def code_of(program: Program, final: str | None) -> Code:
         "WIDTH": width,
     }
     text = module_text(program, k.KERNELS, k.INLINED, constants, final)
-    return Code(text, program.words, len(program.steps), program.covers)
+    return Code(text, program.words, program.fanout, program.covers)
 
 
 class Kernels:

@@ -20,9 +20,9 @@ from epochgate.errors import EpochgateError
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.engines.search import (
     Finding,
+    Level,
     Pause,
     Search,
-    Span,
     Stopped,
     Words,
     distinct,
@@ -74,6 +74,8 @@ class ClusterSearch(Search):
             "token": directory.token,
             "parts": self._parts,
             "demanded": demanded,
+            # Then Spark's shuffle carries names, and the states stay in shared memory.
+            "is_one_host": context.master.startswith("local"),
         }
         # The hash of a small number is the number, so that keys name partitions.
         self._anchor = context.parallelize([], self._parts).partitionBy(self._parts).persist()
@@ -96,7 +98,7 @@ class ClusterSearch(Search):
 
     # Levels
 
-    def begin(self, initial: Iterable[Words]) -> list[Span]:
+    def begin(self, initial: Iterable[Words]) -> Level:
         levels = self._directory.levels
         if levels:
             last = levels[-1]
@@ -104,15 +106,15 @@ class ClusterSearch(Search):
             self._rows = set(last.rows)
             self._states = sum(level.states for level in levels)
             self.expanded = self._states - last.states
-            return [(self.expanded, self._states)]
+            return [range(self.expanded, self._states)]
         packed = [
             (owner(words, self._parts), np.array(words, np.int64).tobytes())
             for words in distinct(self._program, initial)
         ]
         self._fold(-1, self._settled(-1, self._context.parallelize(packed, 1), None))
-        return [(0, self._states)]
+        return [range(self._states)]
 
-    def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
+    def expand(self, level: Level, pause: Pause) -> Finding | Level:
         pause()
         if self._pending is not None:
             self._directory.add(self._pending)
@@ -123,9 +125,11 @@ class ClusterSearch(Search):
         if found is not None:
             return found
         self.expanded = before
-        return [(before, self._states)] if self._states > before else []
+        return [range(before, self._states)] if self._states > before else []
 
-    def examine(self, level: Sequence[Span], demanded: int, pause: Pause) -> Finding | None:
+    def examine(
+        self, level: Iterable[Sequence[int]], demanded: int, pause: Pause
+    ) -> Finding | None:
         if demanded != self._demanded:
             raise ValueError(f"examined for {self._demanded:#b}, and asked for {demanded:#b}")
         return self._examined
@@ -219,7 +223,20 @@ class ClusterSearch(Search):
     def words(self, state: int) -> Words:
         return self._known[state][1]
 
-    def parent(self, state: int) -> int:
+    @property
+    def initial(self) -> NoReturn:
+        raise NotImplementedError("the levels are in the directory of the search")
+
+    def everything(self) -> NoReturn:
+        raise NotImplementedError("the levels are in the directory of the search")
+
+    def chain(self, state: int) -> list[int]:
+        found = [state]
+        while (before := self._parent(found[-1])) != found[-1]:
+            found.append(before)
+        return found[::-1]
+
+    def _parent(self, state: int) -> int:
         level, words = self._known[state]
         if level == 0:
             return state
@@ -233,10 +250,10 @@ class ClusterSearch(Search):
     def descend(self, pause: Pause) -> NoReturn:
         raise NotImplementedError("a search in levels has no depth-first order")
 
-    def saved(self, level: Sequence[Span]) -> NoReturn:
+    def saved(self, level: Level) -> NoReturn:
         raise NotImplementedError("the levels are in the directory of the search")
 
-    def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
+    def restore(self, states: Iterable[bytes], rows: set[int]) -> NoReturn:
         raise NotImplementedError("the levels are in the directory of the search")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -63,6 +64,27 @@ class Folder:
         """Work on the search no more."""
         os.close(self._alive)
 
+    def put(self, level: int, partition: int, states: Any) -> str:
+        """Keep what a partition sends in a level; the name to `get` it by. Raises StoreFull."""
+        name = f"box-{partition}-{level}-{secrets.token_hex(8)}"
+        try:
+            states.tofile(self.path / name)
+        except OSError as error:
+            raise StoreFull(
+                f"{self.path} has no room for {states.nbytes >> 20} MiB that are sent ({error})"
+            ) from error
+        return name
+
+    def get(self, name: str) -> Any:
+        """What was kept by this name."""
+        return np.fromfile(self.path / name, np.int64)
+
+    def forget_before(self, level: int, partition: int) -> None:
+        """Remove what a partition has sent in other levels, all of which has arrived."""
+        for path in self.path.glob(f"box-{partition}-*"):
+            if not path.name.startswith(f"box-{partition}-{level}-"):
+                path.unlink(missing_ok=True)
+
     def remove(self) -> None:
         """Give the memory back."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -96,7 +118,7 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Wait for whoever holds the store, and hold it."""
+        """Wait for the process that holds the store, and hold it."""
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
             if self.head[GENERATION] != self._generation and self.head[GENERATION] > 0:

@@ -71,6 +71,7 @@ class Work:
         self.partition, self.level = partition, int(settings["level"])
         self.parts, self.demanded = int(settings["parts"]), int(settings["demanded"])
         self.directory, self.token = Path(settings["directory"]), str(settings["token"])
+        self.is_one_host = bool(settings["is_one_host"])
         self.code: Code = Code(**settings["code"].value)
         self.kernels = kernels(self.code.text)
         host = _host(self.token)
@@ -102,8 +103,10 @@ class Work:
             with self.store.changing():
                 yield
 
-    def spread(self, *, is_sending: bool) -> Iterator[tuple[int, bytes]]:
-        """Expand the level: states for other partitions, if they are wanted. Raises StoreFull."""
+    def spread(self, *, is_sending: bool) -> Iterator[tuple[int, bytes | str]]:
+        """Expand the level: states for other partitions, if they are wanted, or the names by which
+        this host keeps them, if there is no other. Raises StoreFull.
+        """
         store, status = self.store, self.status
         box = max(BOX_BYTES // self.code.state_bytes, 4 * (k.BATCH + self.code.fanout))
         boxes = np.empty(self.parts * box * self.code.words, np.int64)
@@ -125,9 +128,14 @@ class Work:
             least = box // 2 if code == k.BOXED else 1
             for part in np.flatnonzero(filled >= least):
                 start = part * box * self.code.words
-                yield int(part), boxes[start : start + filled[part] * self.code.words].tobytes()
+                yield int(part), self._sent(boxes[start : start + filled[part] * self.code.words])
                 filled[part] = 0
         store.head[IS_SPREAD] = code == k.DONE
+
+    def _sent(self, states: Any) -> bytes | str:
+        if not self.is_one_host:
+            return bytes(states.tobytes())
+        return _host(self.token).folder.put(self.level, self.partition, states)
 
     def report(self, full: str = "") -> dict[str, Any]:
         """What the spreading has counted, and what it was ended by."""
@@ -155,10 +163,12 @@ class Work:
             for _ in self.spread(is_sending=False):
                 pass
         for _, item in rows:
-            if isinstance(item, bytes):
+            if isinstance(item, dict):
+                report = item
+            elif isinstance(item, bytes):
                 self._take(np.frombuffer(item, np.int64))
             else:
-                report = item
+                self._take(_host(self.token).folder.get(item))
         first, end = int(store.head[END]), int(store.head[NEXT])
         held, finding = self._examined(first, end)
         states = store.words(first, end)
@@ -234,6 +244,7 @@ def spread_partition(settings: Settings, partition: int, rows: Iterator[Any]) ->
     _read_to_the_end(rows)
     work = Work(settings, partition)
     full = ""
+    _host(work.token).folder.forget_before(work.level, partition)
     with work.at_level():
         try:
             yield from work.spread(is_sending=True)

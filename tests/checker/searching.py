@@ -48,7 +48,7 @@ def explored(search: Search, initial: Iterable[Words]) -> Explored:
     level = search.begin(initial)
     while level:
         levels.append(size(level))
-        states += [search.words(state) for first, end in level for state in range(first, end)]
+        states += [search.words(state) for part in level for state in part]
         following = search.expand(level, lambda: None)
         assert isinstance(following, list), following
         level = following

@@ -108,7 +108,7 @@ def test_a_limit_of_address_space_counts(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_graph_without_room_is_told_instead_of_built() -> None:
-    result = check(BatchJob(), max_memory=2 << 20)
+    result = check(BatchJob(), max_memory=1 << 20)
     assert result.verdict is Verdict.BOUNDED
     assert "is about runs without end, whose graph of" in result.stopped
     assert "set a larger --max-memory" in result.stopped

@@ -19,7 +19,7 @@ from tests.checker.broken import LateAcknowledgement
 from tests.checker.small_systems import House
 
 STATES, TRANSITIONS = 120_524, 561_792
-STATE_BYTES = 2 * 8 + 4
+STATE_BYTES, CHECKSUM_BYTES = 2 * 8, 4
 KILLED_AT_BYTES = 200_000
 """The kernel kills the search in the write that would make its file larger: SIGXFSZ."""
 
@@ -32,10 +32,10 @@ def levels(path: Path) -> int:
             return 0  # its head is not written yet
         while line := file.readline():
             try:
-                states = sum(end - first for first, end in json.loads(line)["spans"])
+                length = json.loads(line)["states"] * STATE_BYTES + CHECKSUM_BYTES
             except ValueError:
                 break
-            if len(file.read(states * STATE_BYTES)) < states * STATE_BYTES:
+            if len(file.read(length)) < length:
                 break
             found += 1
     return found
@@ -115,6 +115,14 @@ def test_a_file_of_another_search_is_refused(tmp_path: Path) -> None:
         check(Reference(), resume=path)
     path.write_text("something else\n")
     with pytest.raises(CannotResume, match="is no search of epochgate"):
+        check(House, resume=path)
+
+
+def test_a_file_of_an_earlier_format_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    check(House, resume=path)
+    path.write_bytes(path.read_bytes().replace(b"epochgate search 2", b"epochgate search 1"))
+    with pytest.raises(CannotResume, match="'epochgate search 1'; this one goes on from"):
         check(House, resume=path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker import Verdict, budget, check
 from epochgate.fsm.checker.checking import CannotCheck
 from epochgate.fsm.checker.engines.choice import EngineUnavailable
 from epochgate.fsm.closed import ConstantRefused
@@ -65,9 +65,9 @@ def test_a_search_stops_cleanly_when_a_budget_is_used_up(
 
 
 def test_a_table_that_cannot_grow_is_filled_before_the_search_stops() -> None:
-    result = check(Reference(), max_memory=4_100_000)
+    result = check(Reference(), max_memory=2_000_000)
     assert result.verdict is Verdict.BOUNDED
-    assert 110_000 < result.states < 120_524
+    assert 80_000 < result.states < 120_524
 
 
 def test_within_a_bounded_depth_there_are_the_states_of_that_depth() -> None:
@@ -78,6 +78,16 @@ def test_progress_is_reported() -> None:
     reports: list[Any] = []
     check(Reference(N=1, C=2, K=2, E=1, F=1), engine="interpreted", progress=reports.append)
     assert all(report.states > 0 and report.memory_bytes > 0 for report in reports)
+
+
+def test_progress_tells_how_far_the_memory_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "REPORT_EVERY_S", 0.0)
+    reports: list[Any] = []
+    check(Reference(), max_memory=1 << 30, progress=reports.append)
+    last = reports[-1]
+    assert last.bytes_per_state == last.memory_bytes / last.states
+    assert last.room_for == pytest.approx((1 << 30) / last.bytes_per_state, abs=1)
+    assert last.growth < 1 < max(report.growth for report in reports)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _broken_row(one: Broken) -> tuple[str, ...]:
-    found = "found" if one.steps is None else f"found, of {one.steps} steps, as published"
+    found = "found" if one.steps is None else f"found, of {one.steps} steps as published"
     return f"[{one.name}]({one.source})", one.claim, found, _link(one.declared)
 
 

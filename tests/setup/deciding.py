@@ -29,6 +29,19 @@ class Decision:
 VARIANT = "a test may give a variant of the machines"
 
 WAYS = {
+    "spark/checking/code.py": Way(
+        (
+            "epochgate.fsm.checker.compiler.machine_code",
+            "epochgate.fsm.checker.engines.partition_kernels",
+        ),
+        "a search runs no protocol: it compiles the kernels of the checker",
+    ),
+    "spark/checking/store.py": Way(
+        ("epochgate.fsm.checker.engines.partition_kernels",), "a search names places of its status"
+    ),
+    "spark/checking/tasks.py": Way(
+        ("epochgate.fsm.checker.engines.partition_kernels",), "a search names places of its status"
+    ),
     "spark/job.py": Way(("shown",), "the status of a job is displayed"),
     "runtime/shell/concurrent_attempts.py": Way(("shown",), "which attempts a status displays"),
     "runtime/shell/recreate_on_reset.py": Way(

@@ -87,14 +87,24 @@ class Choices(Expressions):
     def table_item(self, scope: Scope, node: tree.TableItem) -> Expr:
         size = len(node.numbers)
         index = self.expression(scope, node.index)
-        if isinstance(index, int) and not 0 <= index < size:
+        if isinstance(index, int) and not -size <= index < size:
             raise scope.refusal(node, f"the index {index} is not below {size}")
         if isinstance(index, int):
             return int(node.numbers[index])
-        within = self.checked_index(scope, index, size, node)
+        within = self.checked_index(scope, self.from_start(scope, index, size), size, node)
         found = self.local("t", self.table(scope, node.numbers, within), scope.block)
         self.ranges.narrow(found.name, (min(node.numbers), max(node.numbers)))
         return found
+
+    def from_start(self, scope: Scope, index: Expr, size: Expr) -> Expr:
+        """An index counted from the start, of one that Python counts from the end if it is
+        negative.
+        """
+        bounds = self.ranges.of(index)
+        if bounds is not None and bounds[0] >= 0:
+            return index
+        index = self.kept(scope, index, "n")
+        return select(fold("<", index, 0), fold("+", index, size), index)
 
     def _sieved(self, scope: Scope, options: tree.Sieve, node: tree.OneOf) -> Expr:
         """One of the numbers for which the conditions hold, each of which is tested once."""

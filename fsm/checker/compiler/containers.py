@@ -94,7 +94,8 @@ class Containers(Choices):
     # Items of channels
 
     def channel_item(self, scope: Scope, fifo: FifoCells, index: Expr, node: tree.Node) -> Local:
-        """The item at an index, counted from the oldest."""
+        """The item at an index, counted from the oldest, or from the newest if it is negative."""
+        index = self.from_start(scope, index, Load(fifo.length))
         at = self._checked_position(scope, fifo, index, node)
         item = self.local("item", self._at(fifo, at), scope.block)
         self.ranges.narrow(item.name, (0, fifo.item_maximum))

@@ -191,17 +191,25 @@ class Layout:
         return shared + len(members) * width, (len(members), shared, width)
 
     def _pack_block(self, block: int, first_word: int) -> int:
-        """First fit, widest cells first; cells that can only be 0 need no bits."""
+        """First fit, a machine's cells together: they have few values at once, of which the store
+        of a search keeps each once. Cells that can only be 0 need no bits.
+        """
         used: list[int] = []
-        mine = [cell for cell in self.cells.values() if self._blocks[cell.name] == block]
-        for cell in sorted(mine, key=lambda c: -c.bits):
-            fitting = (w for w, bits in enumerate(used) if bits + cell.bits <= WORD_BITS)
-            word = next(fitting, len(used))
-            if word == len(used):
-                used.append(0)
-            placed = replace(cell, word=first_word + word, shift=used[word])
-            self.cells[cell.name] = placed
-            used[word] += cell.bits
+        machines = dict[str, list[Cell]]()
+        for cell in self.cells.values():
+            if self._blocks[cell.name] == block:
+                machines.setdefault(cell.name.partition(".")[0], []).append(cell)
+        for cells in machines.values():
+            together = sum(cell.bits for cell in cells)
+            fitting = (w for w, bits in enumerate(used) if bits + together <= WORD_BITS)
+            first = next(fitting, len(used))
+            for cell in cells:
+                own = range(first, len(used))
+                word = next((w for w in own if used[w] + cell.bits <= WORD_BITS), len(used))
+                if word == len(used):
+                    used.append(0)
+                self.cells[cell.name] = replace(cell, word=first_word + word, shift=used[word])
+                used[word] += cell.bits
         return len(used)
 
     def channels(self) -> Iterator[FifoCells]:

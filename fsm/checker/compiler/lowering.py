@@ -16,6 +16,7 @@ from typing import NamedTuple
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
     Call,
+    Choose,
     Close,
     Cover,
     Expr,
@@ -120,8 +121,10 @@ class Lowering(Statements):
                     function=self._step(step, instance),
                 )
             )
-        for code in steps:
-            code.ways = ways(self.functions, code.function, WAYS_MAX)
+        statements = (s for f in self.functions.values() for s in walk(f.body))
+        if any(isinstance(statement, Choose) for statement in statements):
+            for code in steps:
+                code.ways = ways(self.functions, code.function, WAYS_MAX)
         properties = {}
         for found in (p for p in self.system.claims() if p.kind in OF_STATES):
             for name in (found.then, found.name):

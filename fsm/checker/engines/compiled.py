@@ -1,16 +1,17 @@
-"""Search in machine code, by one thread or several.
+"""Search in machine code, by one thread or several, in a compressed store.
 
-Several threads share the pool and the table without locks: a thread takes numbers for new states
-from chunks of its own, and a slot of the table is claimed by one atomic operation. Which state gets
-which number then depends on the threads; which states there are does not. The table grows while
-they rest, between rounds.
+Each thread has a table of its own, for the states whose keys fall to it. A round has two halves:
+first all gather successors of the level, each into one box for every thread; then each enters what
+lies in the boxes for it. Only the words and pairs are shared. Which key a state has then depends on
+the threads; which states there are does not.
+
+No predecessors are kept: `ways` finds them by the levels of the states.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -18,47 +19,43 @@ import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
 from epochgate.fsm.checker.engines import kernels as k
-from epochgate.fsm.checker.engines.functions import Functions, Worker, address
-from epochgate.fsm.checker.engines.memory import reserved
+from epochgate.fsm.checker.engines.functions import Functions, Worker
+from epochgate.fsm.checker.engines.keeping import Keeping
+from epochgate.fsm.checker.engines.memory import Region
 from epochgate.fsm.checker.engines.search import (
     DEADLOCK,
     PROPERTY,
     Finding,
+    Level,
     Pause,
-    Search,
-    Span,
-    Stopped,
     Words,
     distinct,
+    size,
+)
+from epochgate.fsm.checker.engines.store import (
+    Table,
 )
 from epochgate.fsm.checker.memory_limit import free_bytes
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import Optimisation
 
-TABLE_BITS = 18
-"""Of a table to begin with, unless the budget is small: one large page of memory."""
-SHARED_SLOTS_MIN = 1 << 18
-"""A table with fewer slots is doubled by one thread."""
 PIECE = 1 << 17
 """States between two pauses of one thread."""
-SHARED_PIECE = 1 << 13
+SHARED_PIECE = 1 << 12
 """States that a thread of several takes at a time."""
 ALONE_MAX = 1 << 12
 """A level with fewer states is left to one thread."""
 DESCENT = 1 << 17
 """New states between two pauses of a depth-first search."""
+ADMITTED_MAX = 1 << 10
+"""Saved states that are entered together."""
 OPTIMISER_BYTES = 384 << 20
 """The compiler of optimised code is left out where less memory is free."""
-STATES_MAX = (1 << 32) - 2
-"""A slot has 32 bits for a state's number."""
 
 
-class CompiledSearch(Search):
-    """Keeps the states in one large array; `memory_max` is in bytes.
-
-    A search of more than `optimise_from` states has optimised code made, and goes over to it.
-    """
+class CompiledSearch(Keeping):
+    """A search of more than `optimise_from` states has optimised code made, and goes over to it."""
 
     def __init__(
         self,
@@ -68,122 +65,11 @@ class CompiledSearch(Search):
         memory_max: int,
         optimise_from: int,
     ) -> None:
-        self.program, self.kernels = program, Functions(target.code)
+        super().__init__(program, target, workers, memory_max)
         self._target, self._optimise_from = target, optimise_from
         self._optimisation: Optimisation | None = None
         self._is_optimised = target.is_optimised
-        self._memory_max = memory_max
-        self._fanout = program.fanout
-        self._chunk = 1 << 14
-        while self._chunk < 2 * (k.BATCH + self._fanout):
-            self._chunk *= 2
-        state_bytes = program.words * 8 + 4
-        self._limit = min(STATES_MAX, memory_max // state_bytes + 2 * workers * self._chunk)
-        self.pool = reserved(self._limit * program.words, np.int64)
-        self.parents = reserved(self._limit, np.uint32)
-        self._bits = min(TABLE_BITS, max(12, (memory_max // 32).bit_length() - 1))
-        self.table = reserved(1 << self._bits, np.uint64)
-        self.workers = [Worker(program) for _ in range(workers)]
-        self._is_tight = False
-        """The table cannot grow any more within the budget, and is filled further than is fast."""
-        self._allocated = 0
-        self._chunks = itertools.count(0, self._chunk)
-        self._count = 0
         self._executor = ThreadPoolExecutor(workers) if workers > 1 else None
-
-    # Numbers of states
-
-    @property
-    def is_parallel(self) -> bool:
-        return len(self.workers) > 1
-
-    def _give_chunk(self, worker: Worker) -> None:
-        """The chunk that a worker goes on in, and one more for when it is full."""
-        if not self.is_parallel:
-            worker.status[k.LIMIT] = self._limit
-            return
-        if worker[k.LIMIT] == 0:
-            worker.begin = worker.status[k.NEXT] = self._taken_chunk()
-            worker.status[k.LIMIT] = worker.begin + self._chunk
-        if worker[k.SPARE] < 0:
-            worker.status[k.SPARE] = self._taken_chunk()
-            worker.status[k.SPARE_END] = worker[k.SPARE] + self._chunk
-
-    def _taken_chunk(self) -> int:
-        # Taken by several threads at once: drawing from the iterator is one step.
-        first = next(self._chunks)
-        if first + self._chunk > self._limit:
-            raise self._out_of_memory()
-        self._allocated = max(self._allocated, first + self._chunk)
-        return first
-
-    def _note_chunk(self, worker: Worker, limit: int) -> None:
-        """Remember the full chunk if the worker has gone on to its spare one."""
-        if worker[k.LIMIT] != limit:
-            worker.spans.append((worker.begin, limit))
-            worker.begin = worker[k.LIMIT] - self._chunk
-
-    @property
-    def states(self) -> int:
-        open_spans = sum(
-            worker[k.NEXT] - worker.begin + sum(e - s for s, e in worker.spans)
-            for worker in self.workers
-        )
-        return self._count + open_spans
-
-    @property
-    def memory_bytes(self) -> int:
-        used = self._allocated if self.is_parallel else self.workers[0][k.NEXT]
-        return used * (self.program.words * 8 + 4) + (8 << self._bits)
-
-    # The table
-
-    def _out_of_memory(self) -> Stopped:
-        return Stopped(
-            f"the memory budget of {self._memory_max >> 20} MiB is used up: no room for more than "
-            f"{self.states:,} states and their table"
-        )
-
-    @property
-    def _usable_slots(self) -> int:
-        """Half of the table, or nearly all of it when there is no memory for a larger one."""
-        return (7 << self._bits) >> 3 if self._is_tight else 1 << self._bits - 1
-
-    def _allow(self) -> None:
-        """Tell the workers how many states they may add before the table has to grow."""
-        room = self._usable_slots - self.states
-        if not self.is_parallel:
-            left = self._limit - self.workers[0][k.NEXT]
-            if left < k.BATCH + self._fanout:
-                raise self._out_of_memory()
-            room = min(room, left)
-        for worker in self.workers:
-            worker.status[k.ROOM] = max(0, room) // len(self.workers)
-            worker.status[k.SHIFT] = 64 - self._bits
-            worker.status[k.MASK] = (1 << self._bits) - 1
-
-    def _grow(self) -> None:
-        old, slots = self.table, 1 << self._bits
-        if self.memory_bytes + 2 * 8 * slots > self._memory_max:
-            if self._is_tight:
-                raise self._out_of_memory()
-            self._is_tight = True
-            return
-        self._bits += 1
-        self.table = reserved(1 << self._bits, np.uint64)
-        if self._executor is None or slots < SHARED_SLOTS_MIN:
-            self._double(old, (0, slots))
-            return
-        share = slots // len(self.workers)
-        parts = [(share * n, share * (n + 1)) for n in range(len(self.workers) - 1)]
-        parts.append((share * len(parts), slots))
-        list(self._executor.map(lambda part: self._double(old, part), parts))
-
-    def _double(self, old: Any, slots: Span) -> None:
-        shift, mask = 64 - self._bits, (1 << self._bits) - 1
-        self.kernels.double(address(old), *slots, address(self.table), shift, mask)
-
-    # The code
 
     def _improve(self) -> None:
         """Have optimised code made once the search is large, and go over to it when it is done."""
@@ -202,194 +88,203 @@ class CompiledSearch(Search):
         if self._optimisation is not None:
             self._optimisation.close()
 
-    # The search
-
-    def begin(self, initial: Iterable[Words]) -> list[Span]:
+    def begin(self, initial: Iterable[Words]) -> Level:
         states = distinct(self.program, initial)
-        words = np.array(states, np.int64).tobytes()
-        level = [(0, len(states))]
-        self.restore(level, words, np.arange(len(states), dtype=np.uint32).tobytes(), set())
-        return level
+        return self.restore([np.array(states, np.int64).tobytes()], set())
 
-    def _refill(self, first: int, end: int) -> None:
-        self.kernels.refill(
-            address(self.pool),
-            first,
-            end,
-            address(self.table),
-            64 - self._bits,
-            (1 << self._bits) - 1,
-        )
-
-    def _close_level(self) -> list[Span]:
-        spans = [span for worker in self.workers for span in worker.close_level()]
-        self._count += sum(end - first for first, end in spans)
-        return spans
-
-    def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
-        states = sum(end - first for first, end in level)
+    def expand(self, level: Level, pause: Pause) -> Finding | Level:
+        states = size(level)
         is_shared = self.is_parallel and states > ALONE_MAX
         piece = SHARED_PIECE if is_shared else PIECE
         todo = deque(
-            (start, min(start + piece, end))
-            for first, end in level
-            for start in range(first, end, piece)
+            part[start : start + piece] for part in level for start in range(0, len(part), piece)
         )
+        self.depth += 1
+        self.hold_level(self.depth)
+        self.expanding, known = level, self.states
+        workers = self.workers if is_shared else self.workers[:1]
         while todo:
             pause()
             self._improve()
-            self._allow()
-            if is_shared and self._executor is not None:
-                codes = list(
-                    self._executor.map(lambda worker: self._round(worker, todo), self.workers)
-                )
-            else:
-                codes = [self._round(self.workers[0], todo)]
+            self.plan_better()
+            for worker in workers:
+                self.have_numbers(worker)
+            codes = self._each(is_shared, lambda worker: self._gathered(worker, todo), workers)
+            self._each(is_shared, self._receive, self.workers)
+            self.listed = states + self.states - known
             self._count_up()
-            if (found := self._finding(codes)) is not None:
-                return found
-            if k.FULL in codes:
-                self._grow_if_needed()
+            for worker, (code, state) in zip(workers, codes, strict=True):
+                if (found := self._finding(worker, code, state)) is not None:
+                    return found
+        self.expanding = []
         self.expanded += states
+        self.listed = self.states - known
         return self._close_level()
 
-    def _round(self, worker: Worker, todo: deque[Span]) -> int:
-        """Expand pieces until none is left or the worker cannot go on by itself."""
-        code = k.DONE
-        pieces = 0
-        while code in (k.DONE, k.CHUNK) and pieces < PIECE:
-            try:
-                worker.status[[k.HEAD, k.END]] = todo.popleft()
-            except IndexError:
-                return k.DONE
-            self._give_chunk(worker)
-            pieces += worker[k.END] - worker[k.HEAD]
-            limit = worker[k.LIMIT]
-            code = self.kernels.search(
-                address(self.pool),
-                address(self.parents),
-                address(self.table),
-                address(worker.status),
-                address(worker.out),
-                address(worker.act),
-                address(worker.source),
-                address(worker.hashes),
-                address(worker.covered),
-                self._fanout,
-            )
-            self._note_chunk(worker, limit)
-            if worker[k.HEAD] < worker[k.END] and code in (k.FULL, k.CHUNK):
-                todo.appendleft((worker[k.HEAD], worker[k.END]))
-        return code
+    def _each(
+        self, is_shared: bool, work: Callable[[Worker], Any], workers: Sequence[Worker]
+    ) -> list[Any]:
+        """Do it with each worker, at the same time if that is worth it."""
+        if is_shared and self._executor is not None:
+            return list(self._executor.map(work, workers))
+        return [work(worker) for worker in workers]
 
-    def _grow_if_needed(self) -> None:
-        """More room for everybody; a round later the table may have to grow after all."""
-        needed = (k.BATCH + self._fanout) * len(self.workers)
-        while self._usable_slots - self.states < needed:
-            self._grow()
+    def _close_level(self) -> Level:
+        return [part for worker in self.workers for part in worker.close_level()]
+
+    def _gathered(self, worker: Worker, todo: deque[Any]) -> tuple[int, int]:
+        """Gather until a box is full or nothing is left; says why it has ended, and where."""
+        code, at, values = k.DONE, worker.at, self.values
+        while code == k.DONE:
+            try:
+                part = todo.popleft()
+            except IndexError:
+                return k.DONE, 0
+            worker.status[[k.HEAD, k.END]] = 0, len(part)
+            code = self.kernels.gather(
+                part.ctypes.data,
+                *values.arguments,
+                values.slots.address,
+                at["status"],
+                at["scratch"],
+                at["out"],
+                at["act"],
+                at["recent"],
+                0,
+                worker.boxes.address,
+                at["filled"],
+                len(self.workers),
+                self.fanout,
+                at["covered"],
+            )
+            head = worker[k.HEAD]
+            if code in (k.FULL, k.NO_VALUES) and head < len(part):
+                todo.appendleft(part[head:])
+        return code, int(part[head]) if code in (k.VIOLATED, k.DEADLOCKED) else 0
+
+    def _receive(self, worker: Worker) -> None:
+        """Enter what lies in the boxes for this worker."""
+        own = self.workers.index(worker)
+        for sender in self.workers:
+            end = int(sender.filled[own])
+            if end:
+                self.enter(worker, sender.boxes.address + 8 * own * sender.box, end)
+                sender.filled[own] = 0
 
     def _count_up(self) -> None:
         self.transitions = sum(worker[k.TRANSITIONS] for worker in self.workers)
         self.terminal_states = sum(worker[k.STUCK] for worker in self.workers)
 
-    def _finding(self, codes: list[int]) -> Finding | None:
-        for worker, code in zip(self.workers, codes, strict=False):
-            if code == k.VIOLATED:
-                return Finding(worker[k.HEAD], worker[k.FAULT], worker[k.STEP])
-            if code == k.DEADLOCKED:
-                fault = worker[k.FAULT]
-                return Finding(worker[k.HEAD], fault if fault >= 0 else DEADLOCK)
+    def _finding(self, worker: Worker, code: int, state: int) -> Finding | None:
+        if code == k.VIOLATED:
+            return Finding(state, worker[k.FAULT], worker[k.STEP])
+        if code == k.DEADLOCKED:
+            fault = worker[k.FAULT]
+            return Finding(state, fault if fault >= 0 else DEADLOCK)
         return None
 
-    def descend(self, pause: Pause) -> Finding | list[Span]:
+    def descend(self, pause: Pause) -> Finding | None:
         worker = self.workers[0]
-        stack = reserved(self._limit, np.uint32)
-        stack[: self.states] = np.arange(self.states)
-        worker.status[k.STACK] = self.states
+        stack_max = self.memory_max // 8 + self.fanout + len(self.initial)
+        stack = self.stack = Region(stack_max, np.int64)
+        stack.array[: len(self.initial)] = self.initial
+        worker.status[k.STACK] = len(self.initial)
+        code = k.DONE
         while worker[k.STACK]:
             pause()
             self._improve()
-            self._allow()
-            worker.status[k.ROOM] = min(worker[k.ROOM], DESCENT + self._fanout)
-            code = self.kernels.descend(
-                address(self.pool),
-                address(self.parents),
-                address(self.table),
-                address(worker.status),
-                address(worker.out),
-                address(worker.act),
-                address(stack),
-                address(worker.covered),
-                self._fanout,
-            )
+            self.plan_better()
+            self.have_numbers(worker)
+            table = self.tables[0]
+            if code == k.FULL:
+                self.hold_level(
+                    table.level(int(stack.array[worker[k.STACK] - 1]), self.kernels) + 1
+                )
+                if table.room < self.fanout or not worker[k.ROOM]:
+                    self.grow(table)
+            code = self._descended(worker, table, stack)
+            self.listed = worker[k.STACK]
             self._count_up()
-            if (found := self._finding([code])) is not None:
+            if (found := self._finding(worker, code, worker[k.HEAD])) is not None:
                 return found
-            self._grow_if_needed()
-        self._close_level()
-        return [(0, self.states)]
+        self.stack = None
+        return None
 
-    def examine(self, level: Sequence[Span], demanded: int, pause: Pause) -> Finding | None:
-        held, fault = np.zeros(2, np.int64), np.array([-1, 0], np.int64)
-        covered = np.zeros(self.program.covers + 1, np.uint8)
-        for first, end in level:
-            for start in range(first, end, PIECE):
+    def everything(self) -> Iterator[Sequence[int]]:
+        for table in self.tables:
+            for keys, _ in table.collected(self.kernels, 0, table.level_max):
+                yield keys
+
+    def _descended(self, worker: Worker, table: Table, stack: Region) -> int:
+        at, values = worker.at, self.values
+        room = min(table.room, DESCENT + self.fanout)
+        worker.status[[k.ROOM, k.NEXT]] = room, 0
+        code = self.kernels.descend(
+            *values.arguments,
+            values.slots.address,
+            *table.arguments,
+            at["status"],
+            at["scratch"],
+            at["out"],
+            at["act"],
+            stack.address,
+            len(stack.array),
+            self.fanout,
+            at["covered"],
+        )
+        table.count += worker[k.NEXT]
+        worker.status[k.NEXT] = worker.begin
+        return code
+
+    def examine(self, level: Iterable[Any], demanded: int, pause: Pause) -> Finding | None:
+        held, fault = np.zeros(2, np.int64), np.array([-1, 0, 0], np.int64)
+        worker, covered = self.workers[0], np.zeros(self.program.covers + 1, np.uint8)
+        for part in level:
+            for start in range(0, len(part), PIECE):
                 pause()
-                stop = min(start + PIECE, end)
+                stop = min(start + PIECE, len(part))
                 state = self.kernels.scan(
-                    address(self.pool),
+                    part.ctypes.data,
                     start,
                     stop,
                     demanded,
-                    address(held),
-                    address(fault),
-                    address(covered),
+                    *self.values.arguments,
+                    worker.at["scratch"],
+                    held.ctypes.data,
+                    fault.ctypes.data,
+                    covered.ctypes.data,
                 )
                 self.held |= int(held[0])
                 if fault[0] >= 0:
-                    return Finding(state, int(fault[0]))
+                    return Finding(int(part[state]), int(fault[0]))
                 if state < stop:
-                    return Finding(state, PROPERTY, held=int(held[1]))
+                    return Finding(int(part[state]), PROPERTY, held=int(held[1]))
         return None
-
-    # Reading
-
-    def words(self, state: int) -> Words:
-        width = self.program.words
-        return tuple(int(word) for word in self.pool[state * width : (state + 1) * width])
-
-    def parent(self, state: int) -> int:
-        return int(self.parents[state])
-
-    def covered(self) -> set[int]:
-        rows = np.bitwise_or.reduce([worker.covered for worker in self.workers])
-        return {int(row) for row in np.flatnonzero(rows)}
 
     def recount(self, transitions: int, terminal_states: int, held: int) -> None:
         super().recount(transitions, terminal_states, held)
         self.workers[0].status[[k.TRANSITIONS, k.STUCK]] = transitions, terminal_states
 
-    def saved(self, level: Sequence[Span]) -> tuple[Any, Any]:
-        width = self.program.words
-        words = [self.pool[first * width : end * width] for first, end in level]
-        parents = [self.parents[first:end] for first, end in level]
-        return np.concatenate(words).tobytes(), np.concatenate(parents).tobytes()
+    def saved(self, level: Level) -> Iterator[bytes]:
+        for part in level:
+            for start in range(0, len(part), PIECE):
+                yield self.spelled(part[start : start + PIECE]).tobytes()
 
-    def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
-        packed, before = np.frombuffer(words, np.int64), np.frombuffer(parents, np.uint32)
-        width, done = self.program.words, 0
-        for first, end in level:
-            count = end - first
-            while self._usable_slots - (self._count + count) < k.BATCH + self._fanout:
-                self._grow()
-            self.pool[first * width : end * width] = packed[done * width : (done + count) * width]
-            self.parents[first:end] = before[done : done + count]
-            self._refill(first, end)
-            self._count += count
-            done += count
-        self._allocated = max(self._allocated, max(end for _, end in level))
-        self._chunks = itertools.count(self._allocated, self._chunk)
-        for worker in self.workers:
-            worker.status[[k.LIMIT, k.SPARE]] = 0, -1
-            worker.begin = worker.status[k.NEXT] = self._allocated
+    def restore(self, states: Iterable[bytes], rows: set[int]) -> Level:
+        self.depth += bool(self.states)
+        self.hold_level(self.depth)
+        known, width = self.states, self.program.words
+        for packed in states:
+            words = np.frombuffer(packed, np.int64)
+            for first in range(0, len(words), ADMITTED_MAX * width):
+                keys = self.admitted(words[first : first + ADMITTED_MAX * width])
+                owners = self.owners(keys)
+                for number, worker in enumerate(self.workers):
+                    own = np.ascontiguousarray(keys[owners == number])
+                    self.enter(worker, own.ctypes.data, len(own))
         self.workers[0].covered[[*rows]] = 1
+        self.listed = self.states - known
+        level = self._close_level()
+        if not self.depth:
+            self.first = np.concatenate(level)
+        return level

@@ -10,10 +10,25 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
 from epochgate.fsm.checker.engines import kernels as k
 from epochgate.fsm.checker.engines.graph_kernels import GRAPHS
-from epochgate.fsm.checker.engines.search import Span
+from epochgate.fsm.checker.engines.memory import Region
 
 if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import MachineCode
+
+
+BOX_SHARED = 1 << 16
+"""Keys in a box of one of several workers, who wait for each other between rounds."""
+NO_KEY = -1
+BLOCK = 1 << 16
+"""Keys of a level that are kept together."""
+
+
+def box_size(program: Program, workers: int) -> int:
+    """How many keys a box has; those of one state fill no more than a quarter."""
+    size = k.BOX if workers == 1 else BOX_SHARED
+    while size < 4 * program.fanout:
+        size *= 2
+    return size
 
 
 def compiled_target(
@@ -28,6 +43,7 @@ def compiled_target(
         "BLOCKS": blocks,
         "FIRST": first,
         "WIDTH": width,
+        "BOX": box_size(program, workers),
     }
     kernels = (*k.SEARCHES, *GRAPHS)
     return LlvmTarget(program, kernels, k.INLINED, constants, final, is_quick=is_quick)
@@ -40,42 +56,73 @@ class Functions:
         p, i = ctypes.c_void_p, ctypes.c_int64
         function = code.function
         self.double = function("double", p, i, i, p, i, i)
-        self.refill = function("refill", p, i, i, p, i, i)
-        self.search = function("search", *[p] * 9, i)
-        self.descend = function("descend", *[p] * 8, i)
-        self.scan = function("scan", p, i, i, i, p, p, p)
-        self.link = function("link", *[p] * 5, i, i, *[p] * 3, i, p)
-        self.mark = function("mark", p, i, i, p, p, p)
+        self.move = function("move", p, p, p, i, i, p, p, p)
+        self.put = function("put", *[p] * 5, i)
+        self.slot_of = function("slot_of", p, p, p, i)
+        self.collect = function("collect", p, p, p, i, i, i, i, p, p)
+        self.gather = function("gather", *[p] * 9, i, p, p, i, i, p)
+        self.receive = function("receive", p, i, i, i, *[p] * 6)
+        self.admit = function("admit", p, i, i, *[p] * 6)
+        self.spell = function("spell", p, i, i, p, p, p, p)
+        self.precede = function("precede", p, i, i, p, i, *[p] * 8, i, p)
+        self.descend = function("descend", *[p] * 11, i, i, p)
+        self.scan = function("scan", p, i, i, i, *[p] * 6)
+        self.link = function("link", *[p] * 5, i, *[p] * 12)
         self.components = function("components", i, *[p] * 9)
         self.walks = function("walks", p, *[i] * 4, *[p] * 5, i, *[p] * 3, i, i, p)
 
 
 class Worker:
-    """The buffers of one thread, and where it puts new states."""
+    """The buffers of one thread, and the states of the next level that it has found."""
 
-    def __init__(self, program: Program) -> None:
-        room = k.BATCH + program.fanout
+    def __init__(self, program: Program, workers: int = 1) -> None:
+        fanout = program.fanout
         self.status = np.zeros(k.STATUS_WORDS, np.int64)
-        self.status[[k.FAULT, k.STEP, k.SPARE]] = -1
-        self.out = np.empty((room, program.words), np.int64)
-        self.act = np.empty(room, np.uint16)
-        self.source = np.empty(room, np.int64)
-        self.hashes = np.empty(room, np.int64)
+        self.status[[k.FAULT, k.STEP]] = -1
+        self.scratch = np.zeros(5 * program.words, np.int64)
+        self.out = np.empty((fanout + 1, program.words), np.int64)
+        self.act = np.empty(fanout + 1, np.uint16)
         self.covered = np.zeros(program.covers + 1, np.uint8)
+        self.mixed = np.empty(k.BATCH, np.int64)
+        self.box = box_size(program, workers)
+        self.boxes = Region(workers * self.box, np.int64)
+        self.filled = np.zeros(workers, np.int64)
+        self.recent = np.full(1 << 64 - k.RECENT_SHIFT, NO_KEY, np.int64)
+        self.at = {
+            name: address(getattr(self, name))
+            for name in ("status", "scratch", "out", "act", "covered", "mixed", "recent", "filled")
+        }
+        """Where the buffers lie."""
+        self._block_size = max(BLOCK, 2 * self.box)
+        self.block = Region(self._block_size, np.int64)
+        """Keys of the next level are listed from `begin` on."""
         self.begin = 0
-        """The first state of the level that is being made, in the present chunk."""
-        self.spans: list[Span] = []
-        """States of the level in chunks that are full."""
+        self._parts: list[Any] = []
 
     def __getitem__(self, place: int) -> int:
         return int(self.status[place])
 
-    def close_level(self) -> list[Span]:
-        """The spans of the states that were added since the last call."""
-        end = self[k.NEXT]
-        spans = [*self.spans, *([(self.begin, end)] if end > self.begin else [])]
-        self.begin, self.spans = end, []
-        return spans
+    def make_room(self, keys: int) -> None:
+        """Have room in the block for this number of keys."""
+        if self[k.NEXT] + keys > self._block_size:
+            self._close_part()
+            self.block = Region(self._block_size, np.int64)
+            self.begin = self.status[k.NEXT] = 0
+
+    def _close_part(self) -> None:
+        if self[k.NEXT] > self.begin:
+            self._parts.append(self.block.array[self.begin : self[k.NEXT]])
+            self.begin = self[k.NEXT]
+
+    def listed(self) -> list[Any]:
+        """The keys that were listed for the next level."""
+        return [*self._parts, self.block.array[self.begin : self[k.NEXT]]]
+
+    def close_level(self) -> list[Any]:
+        """The keys that were listed since the last call."""
+        self._close_part()
+        parts, self._parts = self._parts, []
+        return parts
 
 
 def address(array: Any) -> int:

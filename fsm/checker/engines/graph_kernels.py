@@ -10,56 +10,78 @@ from epochgate.fsm.checker.engines.kernels import (
     DONE,
     FAULT,
     HEAD,
-    MASK,
     RETURNS_MAX,
-    SHIFT,
     SKETCH_BITS,
     STUCK,
     TRANSITIONS,
     VIOLATED,
+    at,
+    expand,
+    inspect,
+    is_final,
+)
+from epochgate.fsm.checker.engines.store_kernels import (
     Bytes,
     Halves,
     Shorts,
     W,
     Words,
-    at,
-    expand,
     find,
-    hash_state,
-    inspect,
-    is_final,
+    fold,
+    kept_at,
+    scrambled,
+    unfold,
     unroll,
+    unscrambled,
 )
 
 
 def link(
-    pool: Words,
-    table: Words,
+    main: Halves,
+    extras: Bytes,
+    shape: Words,
+    numbers: Halves,
+    queue: Halves,
+    initial: int,
+    values: Words,
+    plan: Words,
+    slots: Words,
     status: Words,
+    scratch: Words,
     out: Words,
     act: Shorts,
-    first: int,
-    end: int,
     begins: Words,
     targets: Halves,
     steps: Shorts,
-    room: int,
+    marks: Words,
     covered: Bytes,
 ) -> int:
-    """Write the transitions of the states from `first` on; returns the first state left out.
+    """Write the transitions of all states, and a bit for each property that holds in a state;
+    returns how many states there are.
 
-    Those of state i are targets[begins[i]] to targets[begins[i + 1] - 1].
+    States are numbered in the order in which a breadth-first search finds them: queue[i] is the
+    slot of state i, and numbers[its slot] is i + 1. The initial ones are there to begin with. The
+    transitions of state i are targets[begins[i]] to targets[begins[i + 1] - 1].
     """
-    i = first
-    count = begins[first]
-    while i < end:
-        m = expand(at(pool, i * W), out, act, 0, at(status, FAULT), covered)
-        if count + m > room:
-            return i
+    i = 0
+    count = 0
+    height = initial
+    while i < height:
+        key = unscrambled(kept_at(main, extras, shape, queue[i]), shape)
+        unfold(key, values, plan, at(scratch, W), scratch)
+        marks[i] = inspect(scratch, at(status, FAULT), covered)
+        m = expand(scratch, out, act, 0, at(status, FAULT), covered)
         q = 0
         while q < m:
-            h = hash_state(out, q)
-            targets[count] = find(pool, table, status[SHIFT], status[MASK], out, q, h)
+            key = fold(
+                out, q, scratch, at(scratch, W), at(scratch, 3 * W), values, plan, slots, status
+            )
+            j = find(main, extras, shape, scrambled(key, shape))
+            if numbers[j] == 0:
+                queue[height] = j
+                height += 1
+                numbers[j] = height
+            targets[count] = numbers[j] - 1
             steps[count] = act[q]
             count += 1
             q += 1
@@ -80,6 +102,16 @@ def note(sketch: Bytes, h: int) -> int:
     if zeros > sketch[group]:
         sketch[group] = zeros
     return 0
+
+
+def hash_words(state: Words) -> int:
+    """Mix all words of a state into 64 bits."""
+    h = 0x9E3779B97F4A7C15
+    for k in unroll(W):
+        h = (h ^ state[k]) * 0xFF51AFD7ED558CCD
+        h = h ^ (h >> 32)
+    h = h * 0xC4CEB9FE1A85EC53
+    return h ^ (h >> 29)
 
 
 def walk(
@@ -112,7 +144,7 @@ def walk(
     chosen = 0
     while True:
         holding = inspect(state, at(status, FAULT), covered)
-        h = hash_state(state, 0)
+        h = hash_words(state)
         note(sketch, h)
         found[0] = found[0] | holding
         found[1] = holding
@@ -208,15 +240,6 @@ def walks(
     return verdict
 
 
-def mark(pool: Words, first: int, end: int, marks: Words, fault: Words, covered: Bytes) -> int:
-    """Write for each state a bit for each property that holds in it."""
-    i = first
-    while i < end:
-        marks[i] = inspect(at(pool, i * W), fault, covered)
-        i += 1
-    return 0
-
-
 def components(
     count: int,
     begins: Words,
@@ -278,4 +301,4 @@ def components(
     return found
 
 
-GRAPHS = (link, note, walk, walks, mark, components)
+GRAPHS = (link, note, hash_words, walk, walks, components)

@@ -11,17 +11,14 @@ Functions here are translated by `epochgate.fsm.checker.compiler.kernel`; they n
 from __future__ import annotations
 
 from epochgate.fsm.checker.engines.kernels import (
-    Bytes,
-    Shorts,
-    Words,
     at,
     canonical,
     expand,
     inspect,
     is_final,
     prefetch,
-    unroll,
 )
+from epochgate.fsm.checker.engines.store_kernels import Bytes, Shorts, Words, unroll
 
 # Constants of a program, replaced when it is compiled.
 W, BLOCKS, FIRST, WIDTH = 1, 0, 0, 0

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import sys
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
@@ -15,10 +17,9 @@ from epochgate.fsm.checker.engines.search import (
     DEADLOCK,
     PROPERTY,
     Finding,
+    Level,
     Pause,
     Search,
-    Span,
-    Unsuited,
     Words,
     canonical,
     distinct,
@@ -27,6 +28,8 @@ from epochgate.fsm.choosing import Choices
 
 PIECE = 512
 """States between two pauses."""
+UNKNOWN = -1
+SAVED_TOGETHER = 1 << 12
 
 
 class Target(Protocol):
@@ -53,7 +56,7 @@ class Target(Protocol):
 
 
 class PlainSearch(Search):
-    """Keeps each state as a tuple of ints."""
+    """Keeps each state as a tuple of ints; its id is its number, in the order of finding."""
 
     def __init__(self, target: Target, program: Program, final: str | None) -> None:
         self._target, self._program, self._final = target, program, final
@@ -61,6 +64,10 @@ class PlainSearch(Search):
         self._numbers: dict[Words, int] = {}
         self._states: list[Words] = []
         self._parents = array("q")
+        """From which state each was found; an initial one from itself. UNKNOWN if it was saved."""
+        self._initial = 0
+        self._levels: list[int] = []
+        """With which state each level begins."""
 
     @property
     def states(self) -> int:
@@ -71,25 +78,35 @@ class PlainSearch(Search):
         a_state = 56 + self._program.words * 40
         return sys.getsizeof(self._numbers) + len(self._states) * (16 + a_state)
 
-    def begin(self, initial: Iterable[Words]) -> list[Span]:
+    def begin(self, initial: Iterable[Words]) -> Level:
         for number, state in enumerate(distinct(self._program, initial)):
             self._enter(state, number)
-        return [(0, len(self._states))]
+        return self._level(0)
+
+    @property
+    def initial(self) -> Sequence[int]:
+        return range(self._initial)
+
+    def _level(self, first: int) -> Level:
+        """The states from this one on, as the newest level."""
+        if not first:
+            self._initial = len(self._states)
+        self._levels.append(first)
+        return [range(first, len(self._states))]
 
     def _enter(self, state: Words, parent: int) -> None:
         self._numbers[state] = len(self._states)
         self._states.append(state)
         self._parents.append(parent)
 
-    def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
+    def expand(self, level: Level, pause: Pause) -> Finding | Level:
         first = len(self._states)
-        for start, end in level:
-            for number in range(start, end):
-                if number % PIECE == 0:
-                    pause()
-                if (found := self._expand(number)) is not None:
-                    return found
-        return [(first, len(self._states))] if len(self._states) > first else []
+        for number in chain.from_iterable(level):
+            if number % PIECE == 0:
+                pause()
+            if (found := self._expand(number)) is not None:
+                return found
+        return self._level(first) if len(self._states) > first else []
 
     def _expand(self, number: int) -> Finding | None:
         state = self._states[number]
@@ -117,7 +134,7 @@ class PlainSearch(Search):
             self.terminal_states += 1
         return None
 
-    def descend(self, pause: Pause) -> Finding | list[Span]:
+    def descend(self, pause: Pause) -> Finding | None:
         stack = [*range(len(self._states))]
         while stack:
             if self.expanded % PIECE == 0:
@@ -126,24 +143,28 @@ class PlainSearch(Search):
             if (found := self._expand(number)) is not None:
                 return found
             stack += range(first, len(self._states))
-        return [(0, len(self._states))]
+        return None
 
-    def examine(self, level: Sequence[Span], demanded: int, pause: Pause) -> Finding | None:
+    def everything(self) -> Iterator[Sequence[int]]:
+        yield range(len(self._states))
+
+    def examine(
+        self, level: Iterable[Sequence[int]], demanded: int, pause: Pause
+    ) -> Finding | None:
         names = [*self._program.properties]
-        for start, end in level:
-            for number in range(start, end):
-                if number % PIECE == 0:
-                    pause()
-                held = 0
-                try:
-                    for bit, name in enumerate(names):
-                        if self._target.holds(name, self._states[number]):
-                            held |= 1 << bit
-                except StepFault as fault:
-                    return Finding(number, fault.number)
-                self.held |= held
-                if demanded & held != demanded:
-                    return Finding(number, PROPERTY, held=held)
+        for number in chain.from_iterable(level):
+            if number % PIECE == 0:
+                pause()
+            held = 0
+            try:
+                for bit, name in enumerate(names):
+                    if self._target.holds(name, self._states[number]):
+                        held |= 1 << bit
+            except StepFault as fault:
+                return Finding(number, fault.number)
+            self.held |= held
+            if demanded & held != demanded:
+                return Finding(number, PROPERTY, held=held)
         return None
 
     def words(self, state: int) -> Words:
@@ -153,26 +174,45 @@ class PlainSearch(Search):
         """The number of a state that was found."""
         return self._numbers[words]
 
-    def parent(self, state: int) -> int:
+    def chain(self, state: int) -> list[int]:
+        found = [state]
+        while (before := self._parent(found[-1])) != found[-1]:
+            found.append(before)
+        return found[::-1]
+
+    def _parent(self, state: int) -> int:
+        """The state from which it was found: of a saved one the first that leads to it."""
+        if self._parents[state] == UNKNOWN:
+            level = bisect_right(self._levels, state) - 1
+            first, end = self._levels[level - 1 : level + 1]
+            self._parents[state] = next(n for n in range(first, end) if self._leads(n, state))
         return self._parents[state]
+
+    def _leads(self, number: int, state: int) -> bool:
+        before, wanted = self._states[number], self._states[state]
+        return any(
+            canonical(self._program, after) == wanted
+            for step in self._target.enabled(before)
+            for _, after in self._target.ways(before, step)
+        )
 
     def covered(self) -> set[int]:
         return set(self._target.covered)
 
-    def saved(self, level: Sequence[Span]) -> tuple[bytes, bytes]:
-        words, parents = array("q"), array("I")
-        for start, end in level:
-            for number in range(start, end):
-                words.extend(self._states[number])
-                parents.append(self._parents[number])
-        return words.tobytes(), parents.tobytes()
+    def saved(self, level: Level) -> Iterator[bytes]:
+        for part in level:
+            for start in range(0, len(part), SAVED_TOGETHER):
+                words = array("q")
+                for number in part[start : start + SAVED_TOGETHER]:
+                    words.extend(self._states[number])
+                yield words.tobytes()
 
-    def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
-        if level[0][0] != len(self._states) or len(level) != 1:
-            raise Unsuited("it was written by several workers; go on with the llvm engine")
-        packed, before = array("q", words), array("I", parents)
-        width = self._program.words
-        for position, parent in enumerate(before):
-            start = position * width
-            self._enter(tuple(packed[start : start + width]), parent)
+    def restore(self, states: Iterable[bytes], rows: set[int]) -> Level:
+        first, width = len(self._states), self._program.words
+        for saved in states:
+            packed = array("q", saved)
+            for start in range(0, len(packed), width):
+                number = len(self._states)
+                self._enter(tuple(packed[start : start + width]), UNKNOWN if first else number)
         self._target.covered |= rows
+        return self._level(first)

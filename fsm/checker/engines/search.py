@@ -1,7 +1,7 @@
-"""What all searches have in common: numbered states, levels, and what stops a search.
+"""What all searches have in common: states with ids, levels, and what stops a search.
 
-A search numbers the states in the order in which it finds them, remembers from which state it found
-each, and goes on level by level. Between pieces of a level it asks whether to go on.
+A search gives each state that it finds an id, and goes on level by level. Between pieces of a level
+it asks whether to go on.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import Program
 
 Words = tuple[int, ...]
-Span = tuple[int, int]
-"""States by number, the second excluded."""
+Level = Sequence[Sequence[int]]
+"""The ids of the states of one level, in parts."""
 
 DEADLOCK = -2
 PROPERTY = -3
@@ -38,10 +36,6 @@ class Finding:
 
 class Stopped(Exception):
     """A budget is used up; the text says which."""
-
-
-class Unsuited(Exception):
-    """A saved search cannot be gone on with by this one."""
 
 
 Pause = Callable[[], None]
@@ -66,44 +60,57 @@ class Search(ABC):
 
     @property
     @abstractmethod
+    def initial(self) -> Sequence[int]:
+        """The ids of the initial states, in their order."""
+
+    @property
+    @abstractmethod
     def memory_bytes(self) -> int:
         """What the states and the table of them take."""
 
     @abstractmethod
-    def begin(self, initial: Iterable[Words]) -> list[Span]:
+    def begin(self, initial: Iterable[Words]) -> Level:
         """Enter the initial states, each once; returns the first level."""
 
     @abstractmethod
-    def expand(self, level: Sequence[Span], pause: Pause) -> Finding | list[Span]:
+    def expand(self, level: Level, pause: Pause) -> Finding | Level:
         """Find the successors of a level: the next one, or the first violation."""
 
     @abstractmethod
-    def examine(self, level: Sequence[Span], demanded: int, pause: Pause) -> Finding | None:
+    def examine(
+        self, level: Iterable[Sequence[int]], demanded: int, pause: Pause
+    ) -> Finding | None:
         """Evaluate all properties in the states of a level; those of the mask must hold."""
 
     @abstractmethod
     def words(self, state: int) -> Words:
-        """The packed state of this number."""
+        """The packed state of this id."""
 
     @abstractmethod
-    def parent(self, state: int) -> int:
-        """The state from which it was found; an initial one is its own."""
+    def chain(self, state: int) -> list[int]:
+        """The states on a way from an initial one, both included: a shortest way if the search is
+        breadth-first.
+        """
 
     @abstractmethod
     def covered(self) -> set[int]:
         """The numbers of the rows that were taken, in the states in which they were."""
 
     @abstractmethod
-    def descend(self, pause: Pause) -> Finding | list[Span]:
-        """Find everything depth-first; returns the states as one level."""
+    def descend(self, pause: Pause) -> Finding | None:
+        """Find everything depth-first."""
 
     @abstractmethod
-    def saved(self, level: Sequence[Span]) -> tuple[Any, Any]:
-        """The words and the parents of a level as bytes, in the order of the spans."""
+    def everything(self) -> Iterator[Sequence[int]]:
+        """The ids of all states, some at a time."""
 
     @abstractmethod
-    def restore(self, level: Sequence[Span], words: bytes, parents: bytes, rows: set[int]) -> None:
-        """Enter a level that was saved."""
+    def saved(self, level: Level) -> Iterator[bytes]:
+        """The words of the states of a level, some states at a time."""
+
+    @abstractmethod
+    def restore(self, states: Iterable[bytes], rows: set[int]) -> Level:
+        """Enter the next level that was saved."""
 
     def close(self) -> None:
         """End what was begun beside the search; what was found can still be read."""
@@ -112,26 +119,15 @@ class Search(ABC):
         """Go on counting from what a saved search had counted."""
         self.transitions, self.terminal_states, self.held = transitions, terminal_states, held
 
-    def chain(self, state: int) -> list[int]:
-        """The states on the way from an initial one, both included."""
-        found = [state]
-        while (before := self.parent(found[-1])) != found[-1]:
-            found.append(before)
-        return found[::-1]
-
-    def initial(self) -> list[int]:
-        """The numbers of the initial states, of a search by one worker: the first ones."""
-        return [*takewhile(lambda state: self.parent(state) == state, range(self.states))]
-
 
 def distinct(program: Program, states: Iterable[Words]) -> list[Words]:
     """The states that stand for these, each once, in their order."""
     return [*dict.fromkeys(canonical(program, words) for words in states)]
 
 
-def size(level: Sequence[Span]) -> int:
+def size(level: Level) -> int:
     """How many states a level has."""
-    return sum(end - first for first, end in level)
+    return sum(len(part) for part in level)
 
 
 def canonical(program: Program, words: Words) -> Words:
@@ -144,7 +140,6 @@ def canonical(program: Program, words: Words) -> Words:
     return (*words[:first], *(word for part in parts for word in part), *words[last:])
 
 
-def states_of(level: Sequence[Span]) -> Iterator[int]:
+def states_of(level: Iterable[Sequence[int]]) -> Iterator[int]:
     """The states of a level, one after the other."""
-    for first, end in level:
-        yield from range(first, end)
+    return (int(state) for part in level for state in part)

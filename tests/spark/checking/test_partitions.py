@@ -19,12 +19,20 @@ from epochgate.spark.checking.store import CHANGED, Folder, Store, StoreFull
 from tests.checker import small_systems as small
 from tests.checker.beginnings import TokenRing
 from tests.checker.broken import LateAcknowledgement, NoValve
+from tests.checker.choices import Lamps, Market
 from tests.spark.checking.alike import found, without_promises
 from tests.spark.checking.one_process import session
 
 pytestmark = pytest.mark.filterwarnings("error")
 STATES, TRANSITIONS = 12_256, 50_778
 SMALL = {"N": 2, "C": 2, "K": 1, "E": 1, "F": 1}
+
+
+@pytest.fixture(params=["local", "yarn"])
+def anywhere(request: pytest.FixtureRequest, three: Any) -> Any:
+    """A session on one host, whose memory is shared, or on several."""
+    three.sparkContext.master = request.param
+    return three
 
 
 @pytest.fixture
@@ -41,12 +49,16 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Any:
         (small.Counting(), False),
         (small.NeverThere(), False),
         (TokenRing(), False),
+        (Market(), False),
+        (Lamps(), True),
     ],
     ids=lambda value: getattr(type(value), "__name__", "") if value else "",
 )
-def test_counts_are_those_of_one_machine(three: Any, system: Any, symmetry: bool) -> None:
+def test_counts_are_those_of_one_machine(
+    anywhere: Any, tmp_path: Path, system: Any, symmetry: bool
+) -> None:
     system = without_promises(system)
-    apart = check_on_spark(three, system, symmetry=symmetry)
+    apart = check_on_spark(anywhere, system, directory=tmp_path, symmetry=symmetry)
     alone = check(system, symmetry=symmetry)
     assert found(apart) == found(alone)
     assert (apart.engine, apart.workers) == ("spark", 3)
