@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from epochgate.fsm.choosing import Over
+from epochgate.fsm.errors import DeclarationError
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _mark(kind: str, claim: str, then: str = "", each: str = "") -> Callable[[F], F]:
     def mark(method: F) -> F:
+        if hasattr(method, "epochgate_property"):
+            raise DeclarationError(
+                f"{method.__module__}.{method.__qualname__} makes two claims, "
+                f"{method.epochgate_property[1]!r} and {claim!r}, of which one would be lost; "
+                f"write a method for each"
+            )
         method.epochgate_property = (kind, claim, then, each)  # type: ignore[attr-defined]  # `properties` reads it
         return method
 

@@ -45,6 +45,8 @@ def _diagram(found: Counterexample) -> Iterator[str]:
     for lane, short in names.items():
         yield f"  participant {short} as {safe(lane)}"
     every = f"{next(iter(names.values()))},{list(names.values())[-1]}"
+    if begins := [f"{place} {shown(value)}" for place, value in found.begins.items()]:
+        yield f"  Note over {every}: begins with {safe(', '.join(begins))}"
     for step in found.steps:
         if found.cycle is not None and step.number == found.cycle + 1:
             yield "  loop for ever"
@@ -61,7 +63,9 @@ def _diagram(found: Counterexample) -> Iterator[str]:
 
 def _step(step: TraceStep, names: dict[str, str], told: list[Message]) -> Iterator[str]:
     me = names[step.instance]
-    yield f"  Note over {me}: {step.number}. {safe(step.trigger)}<br/>({safe(step.because)})"
+    values = step.label.partition("(")[1:] if step.label.endswith(")") else ()
+    taken = "".join([step.trigger, *values])
+    yield f"  Note over {me}: {step.number}. {safe(taken)}<br/>({safe(step.because)})"
     channels = {
         owner_of(m.channel) + "." + m.channel.partition(".")[2].partition("[")[0] for m in told
     }

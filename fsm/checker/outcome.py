@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -229,12 +230,19 @@ class Outcome:
         return retelling.tell(chain[0], steps, **self._what(fault, found.held))
 
     def _unimplemented(self, retelling: Retelling, found: Unimplemented) -> Counterexample:
+        """The way to the step; to the first such step on it, if the search was depth-first."""
         assert isinstance(self._search, Search)
         chain = [self._search.words(state) for state in self._search.chain(found.state)]
         moves, _ = retelling.steps_along(chain)
+        message, mapping = found.message, self._refinements[found.claim.name]
         if found.move is not None:
             moves = [*moves, found.move]
-        return retelling.tell(chain[0], moves, **self._about(found.claim, found.message))
+        for count, (before, after) in enumerate(pairwise(chain), 1):
+            label = self._program.steps[moves[count - 1][0]].label
+            if earlier := mapping.goes_on(before, after, label):
+                message, moves = earlier, moves[:count]
+                break
+        return retelling.tell(chain[0], moves, **self._about(found.claim, message))
 
     def _what(self, fault: int, held: int) -> dict[str, Any]:
         """What is wrong, and where that was declared."""

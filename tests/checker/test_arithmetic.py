@@ -31,8 +31,8 @@ def test_every_engine_computes_what_python_computes() -> None:
 
 
 def test_all_engines_reach_the_same() -> None:
-    found = [check(Arithmetic, engine=engine, max_states=10_000) for engine in ENGINES[:2]]
-    assert {r.verdict for r in found} == {Verdict.PASS}
+    found = [check(Arithmetic, engine=engine, max_depth=1) for engine in ENGINES]
+    assert {r.verdict for r in found} == {Verdict.BOUNDED}
     assert len({(r.states, r.transitions) for r in found}) == 1
 
 

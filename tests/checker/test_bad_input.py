@@ -23,7 +23,7 @@ from epochgate.fsm import (
 from epochgate.fsm.checker import check
 from epochgate.fsm.checker.compiler.lowering import lower
 from epochgate.fsm.checker.engines import kernels, store_kernels
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always
+from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, eventually
 from epochgate.models.closed.planning import PlannedQuery
 from tests.checker.small_systems import Counter
 
@@ -287,6 +287,16 @@ def test_a_claim_is_held_to_the_subset_as_machines_are() -> None:
 
     with pytest.raises(DeclarationError, match=r"Closed\.is_short: a call of `str` is outside"):
         check(claiming("is_short", is_short))
+
+
+def test_a_method_makes_one_claim() -> None:
+    with pytest.raises(DeclarationError, match="is_early makes two claims, 'it ends' and 'it is"):
+
+        class Twice(ClosedSystem):
+            @always("it is early")
+            @eventually("it ends")
+            def is_early(self) -> bool:
+                return True
 
 
 @pytest.mark.parametrize("rule", ["bound + nothing", "__import__('os')", "bound ** 2", "[1]"])

@@ -14,6 +14,7 @@ from epochgate.fsm.checker.report import report
 from epochgate.fsm.checker.schedule import ClaimBroken, StepUnknown, play
 from epochgate.fsm.closed import ClosedSystem, Environment, Step, initially
 from epochgate.fsm.system import System
+from epochgate.reports.sequence import sequence_diagram
 from tests.checker.beginnings import Cells, HopefulCells, TokenRing
 from tests.checker.test_regression import the_test_in, written
 
@@ -87,6 +88,7 @@ def test_a_counterexample_says_what_it_begins_with_and_is_played(
     assert [step.label for step in found.steps] == ["cell[1].die"]
     assert (found.begins["cell[1].age"], found.begins["cell[1].is_fed"]) == (2, False)
     assert "from the initial state with cell[0].state on, cell[0].age 1" in report("it", result)
+    assert "begins with cell[0].state on" in sequence_diagram("it", result)
     with pytest.raises(ClaimBroken, match="every cell lives"):
         play(HopefulCells(), "cell[1].die", begins=found.begins)
     with pytest.raises(StepUnknown, match=r"no field 'cell\[7\].age' to begin with"):

@@ -10,6 +10,7 @@ from epochgate.fsm.closed import (
     Environment,
     Step,
     always,
+    each_step,
     eventually,
     infinitely_often,
     initially,
@@ -292,6 +293,17 @@ class CoffeeCan(ClosedSystem):
     @initially("there are some beans, and not too many")
     def is_filled(self) -> bool:
         return 1 <= self.can.black + self.can.white <= self.most
+
+    def count(self) -> int:
+        return self.can.black + self.can.white
+
+    @each_step("there are fewer beans")
+    def is_fewer(self, count: int) -> bool:
+        return self.count() < count
+
+    @each_step("an even number of white beans stays even, and an odd one odd")
+    def is_kept(self, is_even: bool) -> bool:
+        return self.is_even() == is_even
 
     @eventually("one bean is left")
     def is_over(self) -> bool:

@@ -15,7 +15,7 @@ from epochgate.fsm.closed import (
     leads_to,
     weakly_fair,
 )
-from tests.published.rings import Call, Probe
+from tests.published.probes import Call, Probe
 
 THERE = "there"
 

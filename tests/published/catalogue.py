@@ -21,6 +21,7 @@ from tests.published import (
     meetings,
     mutexes,
     nets,
+    probes,
     processes,
     puzzles,
     resources,
@@ -244,8 +245,8 @@ def _examples() -> Iterator[Model]:
     yield tla("DiningPhilosophers/DiningPhilosophers", 67, 336, forks.Philosophers)
     yield tla("echo/MCEcho", 75, 116, votes.Echo)
     yield tla("ewd426/TokenRing", 46_656, 248_832, rings.TokenRing, 46_656)
-    yield tla("ewd840/EWD840", 302, 2_001, rings.Probe, 192)
-    yield tla("ewd840/EWD840_json", 1_566, 15_986, rings.Probe, 1_024, nodes=4)
+    yield tla("ewd840/EWD840", 302, 2_001, probes.Probe, 192)
+    yield tla("ewd840/EWD840_json", 1_566, 15_986, probes.Probe, 1_024, nodes=4)
     yield tla("ewd840/SyncTerminationDetection", 129, 3_722, rings.Synchronous, 129)
     yield tla("ewd998/AsyncTerminationDetection", 4_097, 53_271, rings.Asynchronous, 17)
     yield tla("GameOfLife/GameOfLife", 65_536, 131_072, beginnings.GameOfLife, 65_536)
@@ -262,7 +263,7 @@ def _examples() -> Iterator[Model]:
         127,
     )
     yield tla("locks_auxiliary_vars/Lock", 12, 21, locks.Lock)
-    yield tla("locks_auxiliary_vars/LockHS", 28, 41, locks.LockHistory)
+    yield tla("locks_auxiliary_vars/LockHS", 28, 41, locks.LockAsPeterson)
     yield tla("locks_auxiliary_vars/Peterson", 42, 77, locks.Peterson)
     yield tla("LoopInvariance/MCBinarySearch", 27_953, 34_383, searches.BinarySearch, 6_430)
     yield tla("Majority/MCMajority", 2_733, 3_459, searches.Majority, 1_092)

@@ -278,9 +278,9 @@ class LiveMemories(Memories):
         Step("processor", "respond"),
     )
 
-    @leads_to("a request of the first processor is answered", then="is_ready")
-    def is_busy(self) -> bool:
-        return self.processor[0].state == BUSY
+    @leads_to("a request is answered", then="is_ready", each="processor")
+    def is_busy(self, processor: int) -> bool:
+        return self.processor[processor].state == BUSY
 
-    def is_ready(self) -> bool:
-        return self.processor[0].state == RDY
+    def is_ready(self, processor: int) -> bool:
+        return self.processor[processor].state == RDY

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import ANY, STAY, Bool, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, sometimes
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    always,
+    implements,
+    sometimes,
+)
 
 WORKING, PREPARED, COMMITTED, ABORTED, FAILED = (
     "working",
@@ -164,6 +171,11 @@ class TwoPhase(ClosedSystem):
             for i in range(self.managers)
             for j in range(self.managers)
         )
+
+    @implements("they do as where nothing says how they agree", Agreement, managers="managers")
+    def as_agreement(self, specification: Agreement) -> None:
+        for mine, theirs in zip(self.member, specification.member, strict=True):
+            theirs.state = mine.state
 
     @sometimes("all commit")
     def is_committed(self) -> bool:

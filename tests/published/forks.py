@@ -122,6 +122,6 @@ class Philosophers(ClosedSystem):
             for i in range(self.seats)
         )
 
-    @infinitely_often("the first philosopher eats again and again")
-    def has_eaten(self) -> bool:
-        return not self.philosopher[0].is_hungry
+    @infinitely_often("a philosopher eats again and again", each="seat")
+    def has_eaten(self, seat: int) -> bool:
+        return not self.philosopher[seat].is_hungry

@@ -7,9 +7,88 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import ANY, STAY, Bool, Channel, Fifo, Int, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, initially, leads_to
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    implements,
+    initially,
+    leads_to,
+)
 
 THERE = "there"
+
+
+class Bits(Environment):
+    """What the alternating bit comes to where lines are left out."""
+
+    STATES, INITIAL = (THERE,), THERE
+
+    sent_bit: bool = Bool(start=ANY)
+    known_bit: bool = Bool(start=ANY)
+    heard_bit: bool = Bool(start=ANY)
+    sent: bool = Bool(start=ANY)
+    heard: bool = Bool(start=ANY)
+
+    receive: Trigger
+    hear: Trigger
+
+    ROWS = (
+        Row("receive", THERE, STAY, "is_new", "take", "the value arrives"),
+        Row("hear", THERE, STAY, "is_unknown", "learn", "the answer arrives"),
+    )
+
+    def is_new(self) -> bool:
+        return self.heard_bit != self.sent_bit
+
+    def is_unknown(self) -> bool:
+        return self.heard_bit != self.known_bit
+
+    def take(self) -> None:
+        self.heard_bit = self.sent_bit
+        self.heard = self.sent
+
+    def learn(self) -> None:
+        self.known_bit = self.heard_bit
+
+
+class NewBit(Environment):
+    """A new value that may be sent."""
+
+    INDEX = ("news",)
+    STATES, INITIAL = (THERE,), THERE
+
+    system: BareBits
+    news: int
+
+    send: Trigger
+
+    ROWS = (Row("send", THERE, STAY, "is_known", "put", "the last one has arrived"),)
+
+    def is_known(self) -> bool:
+        return self.system.bits.sent_bit == self.system.bits.known_bit
+
+    def put(self) -> None:
+        self.system.bits.sent = self.news == 1
+        self.system.bits.sent_bit = not self.system.bits.sent_bit
+
+
+class BareBits(ClosedSystem):
+    """ABCorrectness: what the protocol has to come to."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"news": "kinds"}
+    CONSTANTS: ClassVar[dict[str, int]] = {"kinds": 2}
+    UNREAD: ClassVar[dict[str, str]] = {"bits.heard": "it is what others see"}
+    STEPS = (Step("news", "send"), Step("bits", "receive"), Step("bits", "hear"))
+
+    bits: Bits = machines(Bits)
+    news: list[NewBit] = machines(NewBit)
+
+    @initially("all is known")
+    def is_quiet(self) -> bool:
+        return (
+            self.bits.sent_bit == self.bits.known_bit and self.bits.sent_bit == self.bits.heard_bit
+        )
 
 
 class Line(Environment):
@@ -155,88 +234,14 @@ class AlternatingBit(ClosedSystem):
             self.line.sent_bit == self.line.known_bit and self.line.sent_bit == self.line.heard_bit
         )
 
-    @leads_to("the first value arrives, once it is sent", then="has_heard_first")
-    def has_sent_first(self) -> bool:
-        return self.line.sent == 0 and self.line.is_waiting()
+    @leads_to("a value arrives, once it is sent", then="is_heard", each="news")
+    def is_sent(self, news: int) -> bool:
+        return self.line.sent == news and self.line.is_waiting()
 
-    def has_heard_first(self) -> bool:
-        return self.line.heard == 0
+    def is_heard(self, news: int) -> bool:
+        return self.line.heard == news
 
-    @leads_to("the second value arrives, once it is sent", then="has_heard_second")
-    def has_sent_second(self) -> bool:
-        return self.line.sent == 1 and self.line.is_waiting()
-
-    def has_heard_second(self) -> bool:
-        return self.line.heard == 1
-
-
-class Bits(Environment):
-    """What the alternating bit comes to where lines are left out."""
-
-    STATES, INITIAL = (THERE,), THERE
-
-    sent_bit: bool = Bool(start=ANY)
-    known_bit: bool = Bool(start=ANY)
-    heard_bit: bool = Bool(start=ANY)
-    sent: bool = Bool(start=ANY)
-    heard: bool = Bool(start=ANY)
-
-    receive: Trigger
-    hear: Trigger
-
-    ROWS = (
-        Row("receive", THERE, STAY, "is_new", "take", "the value arrives"),
-        Row("hear", THERE, STAY, "is_unknown", "learn", "the answer arrives"),
-    )
-
-    def is_new(self) -> bool:
-        return self.heard_bit != self.sent_bit
-
-    def is_unknown(self) -> bool:
-        return self.heard_bit != self.known_bit
-
-    def take(self) -> None:
-        self.heard_bit = self.sent_bit
-        self.heard = self.sent
-
-    def learn(self) -> None:
-        self.known_bit = self.heard_bit
-
-
-class NewBit(Environment):
-    """A new value that may be sent."""
-
-    INDEX = ("news",)
-    STATES, INITIAL = (THERE,), THERE
-
-    system: BareBits
-    news: int
-
-    send: Trigger
-
-    ROWS = (Row("send", THERE, STAY, "is_known", "put", "the last one has arrived"),)
-
-    def is_known(self) -> bool:
-        return self.system.bits.sent_bit == self.system.bits.known_bit
-
-    def put(self) -> None:
-        self.system.bits.sent = self.news == 1
-        self.system.bits.sent_bit = not self.system.bits.sent_bit
-
-
-class BareBits(ClosedSystem):
-    """ABCorrectness: what the protocol has to come to."""
-
-    INDEX_SETS: ClassVar[dict[str, str]] = {"news": "kinds"}
-    CONSTANTS: ClassVar[dict[str, int]] = {"kinds": 2}
-    UNREAD: ClassVar[dict[str, str]] = {"bits.heard": "it is what others see"}
-    STEPS = (Step("news", "send"), Step("bits", "receive"), Step("bits", "hear"))
-
-    bits: Bits = machines(Bits)
-    news: list[NewBit] = machines(NewBit)
-
-    @initially("all is known")
-    def is_quiet(self) -> bool:
-        return (
-            self.bits.sent_bit == self.bits.known_bit and self.bits.sent_bit == self.bits.heard_bit
-        )
+    @implements("nothing happens but what does without lines", BareBits)
+    def as_bits(self, specification: BareBits) -> None:
+        for name in ("sent_bit", "known_bit", "heard_bit", "sent", "heard"):
+            setattr(specification.bits, name, bool(getattr(self.line, name)))

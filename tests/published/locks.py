@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import STAY, Bool, Int, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    always,
+    each_step,
+    implements,
+)
 
 OUT, WANTING, ASKING, WAITING, INSIDE, LEAVING = (
     "out",
@@ -70,81 +77,12 @@ class Lock(ClosedSystem):
         )
 
 
-class Remembering(Environment):
-    """A process that takes one lock, and then stands for two steps of another algorithm."""
-
-    INDEX = ("process",)
-    STATES = (OUT, WANTING, ASKING, WAITING, INSIDE, LEAVING)
-    INITIAL = OUT
-
-    system: LockHistory
-    process: int
-
-    want: Trigger
-    lock: Trigger
-    give: Trigger
-    enter: Trigger
-    end: Trigger
-    unlock: Trigger
-
-    ROWS = (
-        Row("want", OUT, WANTING, "is_quiet", None, "it wants in"),
-        Row("lock", WANTING, ASKING, "is_free", None, "none is inside"),
-        Row("give", ASKING, WAITING, None, "note", "it is the other's turn"),
-        Row("enter", WAITING, INSIDE, None, None, "it has stood for the other algorithm"),
-        Row("end", INSIDE, LEAVING, "is_quiet", None, "it has done its work"),
-        Row("unlock", LEAVING, OUT, "is_quiet", None, "the lock is free again"),
-    )
-
-    def is_quiet(self) -> bool:
-        return all(
-            self.system.locker[i].state != ASKING and self.system.locker[i].state != WAITING
-            for i in range(self.system.processes)
-        )
-
-    def is_free(self) -> bool:
-        return all(
-            self.system.locker[i].state == OUT or self.system.locker[i].state == WANTING
-            for i in range(self.system.processes)
-        )
-
-    def note(self) -> None:
-        self.system.history.turn = 1 - self.process
-
-
 class History(Environment):
     """Whose turn it is."""
 
     STATES, INITIAL = ("kept",), "kept"
 
     turn: int = Int("last")
-
-
-class LockHistory(ClosedSystem):
-    """LockHS: the lock with a variable of history and steps that change nothing but that."""
-
-    INDEX_SETS: ClassVar[dict[str, str]] = PAIR
-    CONSTANTS: ClassVar[dict[str, int]] = {"processes": 2, "last": 1}
-    STEPS = (
-        Step("locker", "want"),
-        Step("locker", "lock"),
-        Step("locker", "give"),
-        Step("locker", "enter"),
-        Step("locker", "end"),
-        Step("locker", "unlock"),
-    )
-
-    processes: int
-    locker: list[Remembering] = machines(Remembering)
-    history: History = machines(History)
-
-    @always("who has stood for the second step has left the turn to the other")
-    def is_given(self) -> bool:
-        return all(
-            (self.locker[i].state != WAITING and self.locker[i].state != INSIDE)
-            or self.history.turn == 1 - i
-            for i in range(self.processes)
-        )
 
 
 class Contender(Environment):
@@ -216,6 +154,96 @@ class Peterson(ClosedSystem):
             for j in range(self.processes)
         )
 
+    @implements("it does what two processes with a lock do", Lock)
+    def as_lock(self, specification: Lock) -> None:
+        for mine, theirs in zip(self.contender, specification.locker, strict=True):
+            theirs.state = WANTING if mine.state in (ASKING, WAITING) else mine.state
+
+
+class Remembering(Environment):
+    """A process that takes one lock, and then stands for two steps of another algorithm."""
+
+    INDEX = ("process",)
+    STATES = (OUT, WANTING, ASKING, WAITING, INSIDE, LEAVING)
+    INITIAL = OUT
+
+    system: LockHistory
+    process: int
+
+    want: Trigger
+    lock: Trigger
+    give: Trigger
+    enter: Trigger
+    end: Trigger
+    unlock: Trigger
+
+    ROWS = (
+        Row("want", OUT, WANTING, "is_quiet", None, "it wants in"),
+        Row("lock", WANTING, ASKING, "is_free", None, "none is inside"),
+        Row("give", ASKING, WAITING, None, "note", "it is the other's turn"),
+        Row("enter", WAITING, INSIDE, None, None, "it has stood for the other algorithm"),
+        Row("end", INSIDE, LEAVING, "is_quiet", None, "it has done its work"),
+        Row("unlock", LEAVING, OUT, "is_quiet", None, "the lock is free again"),
+    )
+
+    def is_quiet(self) -> bool:
+        return all(
+            self.system.locker[i].state != ASKING and self.system.locker[i].state != WAITING
+            for i in range(self.system.processes)
+        )
+
+    def is_free(self) -> bool:
+        return all(
+            self.system.locker[i].state == OUT or self.system.locker[i].state == WANTING
+            for i in range(self.system.processes)
+        )
+
+    def note(self) -> None:
+        self.system.history.turn = 1 - self.process
+
+
+class LockHistory(ClosedSystem):
+    """LockHS: the lock with a variable of history and steps that change nothing but that."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = PAIR
+    CONSTANTS: ClassVar[dict[str, int]] = {"processes": 2, "last": 1}
+    STEPS = (
+        Step("locker", "want"),
+        Step("locker", "lock"),
+        Step("locker", "give"),
+        Step("locker", "enter"),
+        Step("locker", "end"),
+        Step("locker", "unlock"),
+    )
+
+    processes: int
+    locker: list[Remembering] = machines(Remembering)
+    history: History = machines(History)
+
+    @always("who has stood for the second step has left the turn to the other")
+    def is_given(self) -> bool:
+        return all(
+            (self.locker[i].state != WAITING and self.locker[i].state != INSIDE)
+            or self.history.turn == 1 - i
+            for i in range(self.processes)
+        )
+
+    @implements("it does what two processes with a lock do", Lock)
+    def as_lock(self, specification: Lock) -> None:
+        for mine, theirs in zip(self.locker, specification.locker, strict=True):
+            theirs.state = INSIDE if mine.state in (ASKING, WAITING) else mine.state
+
+
+class LockAsPeterson(LockHistory):
+    """LockHS once more: what it remembers is what Peterson's algorithm does."""
+
+    @implements("it does what Peterson's algorithm does", Peterson)
+    def as_peterson(self, specification: Peterson) -> None:
+        specification.history.turn = self.history.turn
+        for mine, theirs in zip(self.locker, specification.contender, strict=True):
+            theirs.state = mine.state
+            theirs.is_up = mine.state not in (OUT, WANTING)
+
 
 class Runner(Environment):
     """Arrives at the barrier, and waits there."""
@@ -262,6 +290,16 @@ class Barrier(ClosedSystem):
     processes: int
     runner: list[Runner] = machines(Runner)
     gate: Gate = machines(Gate)
+
+    def is_waiting(self, process: int) -> bool:
+        return self.runner[process].state == WAITING
+
+    def is_missing(self, process: int) -> bool:
+        return any(self.runner[i].state == OUT for i in range(self.processes))
+
+    @each_step("who waits goes on only once all are there", each="process")
+    def is_held(self, process: int, is_waiting: bool, is_missing: bool) -> bool:
+        return not is_waiting or not is_missing or self.is_waiting(process)
 
 
 class Writer(Environment):

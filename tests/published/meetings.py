@@ -258,8 +258,11 @@ class Spanning(ClosedSystem):
     tree: Tree = machines(Tree)
     way: dict[tuple[int, int, int], Way] = machines(Way)
 
+    @terminal("it ends where the tree is found")
+    def is_end(self) -> bool:
+        return self.is_found()
+
     @eventually("the tree is found")
-    @terminal("the tree is found")
     def is_found(self) -> bool:
         return (
             self.tree.distance[0] == 0

@@ -113,20 +113,30 @@ class Allocator(ClosedSystem):
             for j in range(self.clients)
         )
 
-    @leads_to("a client that wants no more gives all back", then="has_nothing")
-    @infinitely_often("a client is satisfied again and again")
-    def is_satisfied(self) -> bool:
-        return self.person[0].wanted == 0
+    @infinitely_often("a client is satisfied again and again", each="client")
+    def is_satisfied(self, client: int) -> bool:
+        return self.person[client].wanted == 0
 
-    def has_nothing(self) -> bool:
-        return self.person[0].held == 0
+    @leads_to("a client that wants no more gives all back", then="has_nothing", each="client")
+    def wants_nothing(self, client: int) -> bool:
+        return self.person[client].wanted == 0
 
-    @leads_to("a client gets what it wants", then="has_first")
-    def wants_first(self) -> bool:
-        return self.person[0].wanted & 1 == 1
+    def has_nothing(self, client: int) -> bool:
+        return self.person[client].held == 0
 
-    def has_first(self) -> bool:
-        return self.person[0].held & 1 == 1
+    @leads_to("a client gets the first resource", then="has_first", each="client")
+    def wants_first(self, client: int) -> bool:
+        return self.person[client].wanted & 1 == 1
+
+    def has_first(self, client: int) -> bool:
+        return self.person[client].held & 1 == 1
+
+    @leads_to("a client gets the second resource", then="has_second", each="client")
+    def wants_second(self, client: int) -> bool:
+        return self.person[client].wanted & 2 == 2
+
+    def has_second(self, client: int) -> bool:
+        return self.person[client].held & 2 == 2
 
 
 class Actor(Environment):
@@ -237,21 +247,21 @@ class ReadersWriters(ClosedSystem):
             for j in range(self.actors)
         )
 
-    @infinitely_often("the first one reads again and again")
-    def is_reading(self) -> bool:
-        return self.actor[0].is_reading
+    @infinitely_often("an actor reads again and again", each="actor")
+    def is_reading(self, actor: int) -> bool:
+        return self.actor[actor].is_reading
 
-    @infinitely_often("the first one writes again and again")
-    def is_writing(self) -> bool:
-        return self.actor[0].is_writing
+    @infinitely_often("an actor writes again and again", each="actor")
+    def is_writing(self, actor: int) -> bool:
+        return self.actor[actor].is_writing
 
-    @infinitely_often("the first one does not read again and again")
-    def is_not_reading(self) -> bool:
-        return not self.actor[0].is_reading
+    @infinitely_often("an actor does not read again and again", each="actor")
+    def is_not_reading(self, actor: int) -> bool:
+        return not self.actor[actor].is_reading
 
-    @infinitely_often("the first one does not write again and again")
-    def is_not_writing(self) -> bool:
-        return not self.actor[0].is_writing
+    @infinitely_often("an actor does not write again and again", each="actor")
+    def is_not_writing(self, actor: int) -> bool:
+        return not self.actor[actor].is_writing
 
 
 class Car(Environment):
@@ -370,18 +380,10 @@ class Bridge(ClosedSystem):
             for j in range(2 * self.half)
         )
 
-    @leads_to("the first car from the right leaves the bridge", then="right_is_off")
-    def right_is_on(self) -> bool:
-        return self.car[0].is_on()
+    @leads_to("a car leaves the bridge", then="is_off", each="car")
+    def is_on(self, car: int) -> bool:
+        return self.car[car].is_on()
 
-    @leads_to("the first car from the right comes onto the bridge", then="right_is_on")
-    def right_is_off(self) -> bool:
-        return not self.car[0].is_on()
-
-    @leads_to("the first car from the left leaves the bridge", then="left_is_off")
-    def left_is_on(self) -> bool:
-        return self.car[2].is_on()
-
-    @leads_to("the first car from the left comes onto the bridge", then="left_is_on")
-    def left_is_off(self) -> bool:
-        return not self.car[2].is_on()
+    @leads_to("a car comes onto the bridge", then="is_on", each="car")
+    def is_off(self, car: int) -> bool:
+        return not self.car[car].is_on()

@@ -7,7 +7,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from epochgate.fsm import STAY, Int, Row, Trigger, machines
-from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, eventually, weakly_fair
+from epochgate.fsm.closed import (
+    ClosedSystem,
+    Environment,
+    Step,
+    always,
+    each_step,
+    eventually,
+    implements,
+    weakly_fair,
+)
 
 WARM, HOT, TOO_HOT = "warm", "hot", "too_hot"
 FIRST, DENATURED, READY, ANNEALED, EXTENDED = "first", "denatured", "ready", "annealed", "extended"
@@ -90,12 +99,17 @@ class Clean(ClosedSystem):
     tube: Tube = machines(Tube)
     amount: list[Amount] = machines(Amount)
 
-    @always("nothing is lost")
+    def total(self) -> int:
+        double = self.tube.doubles + self.tube.hybrids
+        return self.tube.templates + self.tube.primers + 2 * double
+
+    @always("there is as much as at first")
     def is_preserved(self) -> bool:
-        return (
-            self.tube.templates + self.tube.primers + 2 * (self.tube.doubles + self.tube.hybrids)
-            == 15
-        )
+        return self.total() == 15
+
+    @each_step("nothing is lost")
+    def is_kept(self, total: int) -> bool:
+        return self.total() == total
 
 
 class UnfairClean(Clean):
@@ -150,3 +164,10 @@ class Stages(ClosedSystem):
     @eventually("the primers are used up")
     def is_depleted(self) -> bool:
         return self.tube.primers == 0
+
+    @implements("it does what it does without stages", Clean)
+    def as_clean(self, specification: Clean) -> None:
+        for name in ("primers", "doubles", "templates", "hybrids"):
+            setattr(specification.tube, name, getattr(self.tube, name))
+        warmth = {DENATURED: TOO_HOT, ANNEALED: WARM}
+        specification.tube.state = warmth.get(self.tube.state, HOT)

@@ -149,6 +149,8 @@ class CompiledSearch(Keeping):
                 at["scratch"],
                 at["out"],
                 at["act"],
+                at["recent"],
+                0,
                 worker.boxes.address,
                 at["filled"],
                 len(self.workers),

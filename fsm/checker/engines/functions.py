@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BOX_SHARED = 1 << 16
 """Keys in a box of one of several workers, who wait for each other between rounds."""
+NO_KEY = -1
 BLOCK = 1 << 16
 """Keys of a level that are kept together."""
 
@@ -59,7 +60,7 @@ class Functions:
         self.put = function("put", *[p] * 5, i)
         self.slot_of = function("slot_of", p, p, p, i)
         self.collect = function("collect", p, p, p, i, i, i, i, p, p)
-        self.gather = function("gather", *[p] * 10, i, i, p)
+        self.gather = function("gather", *[p] * 9, i, p, p, i, i, p)
         self.receive = function("receive", p, i, i, i, *[p] * 6)
         self.admit = function("admit", p, i, i, *[p] * 6)
         self.spell = function("spell", p, i, i, p, p, p, p)
@@ -86,9 +87,10 @@ class Worker:
         self.box = box_size(program, workers)
         self.boxes = Region(workers * self.box, np.int64)
         self.filled = np.zeros(workers, np.int64)
+        self.recent = np.full(1 << 64 - k.RECENT_SHIFT, NO_KEY, np.int64)
         self.at = {
             name: address(getattr(self, name))
-            for name in ("status", "scratch", "out", "act", "covered", "mixed", "filled")
+            for name in ("status", "scratch", "out", "act", "covered", "mixed", "recent", "filled")
         }
         """Where the buffers lie."""
         self._block_size = max(BLOCK, 2 * self.box)

@@ -49,6 +49,11 @@ fast cache.
 BOX = 1 << 14
 """Keys in a box, of one worker."""
 
+RECENT_SHIFT = 50
+"""Most successors were others' successors a moment ago: one of the last 2 ** (64 - RECENT_SHIFT)
+keys is not put into a box once more, and no table is asked for it.
+"""
+
 # Where things stand in the status of a worker; those of the words and pairs follow.
 HEAD, END, NEXT, ROOM, TRANSITIONS = 0, 1, 2, 3, 4
 FAULT, STEP, STUCK, STACK = 8, 10, 11, 12
@@ -90,14 +95,17 @@ def gather(
     scratch: Words,
     out: Words,
     act: Shorts,
+    recent: Words,
+    are_all: int,
     boxes: Words,
     filled: Words,
     workers: int,
     fanout: int,
     covered: Bytes,
 ) -> int:
-    """Put the successors of the states from status[HEAD] to status[END] into boxes; NO_VALUES if
-    there may be too many new words and pairs, FULL if a box may be too small.
+    """Put the successors of the states from status[HEAD] to status[END] into boxes, all or those
+    that were not put there lately; NO_VALUES if there may be too many new words and pairs, FULL if
+    a box may be too small.
     """
     head = status[HEAD]
     end = status[END]
@@ -117,13 +125,20 @@ def gather(
             key = fold(
                 out, q, scratch, at(scratch, W), at(scratch, 3 * W), values, plan, slots, status
             )
-            to = 0
-            if PARALLEL:
-                to = ((((key * ONCE) ^ (key >> 32)) & LOW) * workers) >> 32
-            n = filled[to]
-            boxes[to * BOX + n] = key
-            filled[to] = n + 1
-            is_full = is_full | (n + 1 > room)
+            mixed = key * ONCE
+            place = mixed >> RECENT_SHIFT
+            is_recent = 0
+            if are_all == 0:
+                is_recent = recent[place] == key
+                recent[place] = key
+            if is_recent == 0:
+                to = 0
+                if PARALLEL:
+                    to = (((mixed ^ (key >> 32)) & LOW) * workers) >> 32
+                n = filled[to]
+                boxes[to * BOX + n] = key
+                filled[to] = n + 1
+                is_full = is_full | (n + 1 > room)
             q += 1
         status[TRANSITIONS] = status[TRANSITIONS] + m
         if status[FAULT] >= 0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from epochgate.errors import InvariantBroken
 from epochgate.fsm.checker.engines import store_kernels as s
+from epochgate.fsm.checker.engines.functions import NO_KEY
 from epochgate.fsm.checker.engines.plan import parts_for, plan
 from epochgate.fsm.checker.engines.store import Table, Values
 
@@ -49,6 +50,8 @@ def replan(search: Keeping) -> None:
                 own.put(search.kernels, renamed[is_own], levels[is_own], search.spare_bytes)
     for part in search.live():
         part[:] = _renamed(search, old, part)
+    for worker in search.workers:
+        worker.recent[:] = NO_KEY
     search.former = None
     if search.states != count:
         raise InvariantBroken(

@@ -115,6 +115,8 @@ def _successors(search: Keeping, state: int) -> list[int]:
         at["scratch"],
         at["out"],
         at["act"],
+        at["recent"],
+        1,
         worker.boxes.address,
         at["filled"],
         1,

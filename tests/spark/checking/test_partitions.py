@@ -16,9 +16,10 @@ from epochgate.models.studies.reference import Reference
 from epochgate.spark.checking import check_on_spark, tasks
 from epochgate.spark.checking.levels import LevelDamaged
 from epochgate.spark.checking.store import CHANGED, Folder, Store, StoreFull
-from tests.checker import choices, small_systems as small
+from tests.checker import small_systems as small
 from tests.checker.beginnings import TokenRing
 from tests.checker.broken import LateAcknowledgement, NoValve
+from tests.checker.choices import Lamps, Market
 from tests.spark.checking.alike import found, without_promises
 from tests.spark.checking.one_process import session
 
@@ -48,8 +49,8 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Any:
         (small.Counting(), False),
         (small.NeverThere(), False),
         (TokenRing(), False),
-        (choices.Lamps(), False),
-        (choices.Market(), False),
+        (Market(), False),
+        (Lamps(), True),
     ],
     ids=lambda value: getattr(type(value), "__name__", "") if value else "",
 )
