@@ -40,7 +40,7 @@ examples:
   epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
   epochgate check reference --set E=2 --master spark://host:7077 --resume /shared/search
-                                              on a Spark cluster; from 100 million states on it pays
+                                              on Spark, where one machine has no room
   epochgate check my_package.door:House       a system of your own
   epochgate check residing --inductive leaves --set attempts=1000000 --set F=1000000
                                               beyond what a search reaches: by induction
