@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
+from epochgate.commands.check_options import declare, expect_of_one_kind
 from epochgate.commands.check_searches import searches
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from epochgate.fsm.checker import Result
     from epochgate.fsm.closed import ClosedSystem
 
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
 
 class UnknownSystem(UsageError):
     """A system to check that is neither in the catalogue nor in a module."""
 
+
+__all__ = ["DESCRIPTION", "EPILOG", "HELP", "declare", "run"]
 
 HELP = "check the protocols: every interleaving of failures, aborts and late messages"
 DESCRIPTION = "Explore closed systems of state machines exhaustively, within their bounds."
@@ -40,8 +40,12 @@ examples:
   epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
   epochgate check reference --set E=2 --master spark://host:7077 --resume /shared/search
-                                              on a Spark cluster; from 100 million states on it pays
+                                              on Spark, where one machine has no room
   epochgate check my_package.door:House       a system of your own
+  epochgate check residing --inductive leaves --set attempts=1000000 --set F=1000000
+                                              beyond what a search reaches: by induction
+  epochgate check live --simulate 100000000 --workers 2
+                                              and by random walks
   epochgate check my_package.order:machine    a machine of transitions or python-statemachine
                                               (docs/existing-machines.md)
   epochgate check --junit check.xml --sarif check.sarif --html check.html
@@ -52,113 +56,6 @@ examples:
 Of several systems the worst decides the exit code:
 """ + table()
 
-PARTIAL_ORDER = (
-    "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "
-    "need not be the shortest; refused for claims about whole runs"
-)
-
-
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
-    add = parser.add_argument
-    add(
-        "systems",
-        nargs="*",
-        metavar="SYSTEM",
-        help="a name that --list shows, or module:Class; all of epochgate's when none is given",
-    )
-    add(
-        "--set",
-        action="append",
-        default=[],
-        type=constant,
-        metavar="NAME=NUMBER",
-        help="give a constant of the system another value (repeat for several)",
-    )
-    add(
-        "--engine",
-        metavar="NAME",
-        help="llvm, python or interpreted (default: the fastest that is installed)",
-    )
-    add("--workers", type=int, default=1, metavar="N", help="threads, for llvm (default: 1)")
-    add(
-        "--optimise-from",
-        type=int,
-        metavar="STATES",
-        help="have optimised machine code made beside a search that reaches this many states "
-        "(default: 262144); 0 makes it first",
-    )
-    add(
-        "--symmetry",
-        nargs="?",
-        const=True,
-        default=False,
-        metavar="INDEX",
-        help="treat the instances of an index set as interchangeable; refused where they are not",
-    )
-    add("--partial-order", action="store_true", help=PARTIAL_ORDER)
-    add("--depth-first", action="store_true", help="go deep first; counterexamples are not short")
-    add("--max-states", type=int, metavar="N", help="stop after about N states")
-    add("--max-depth", type=int, metavar="N", help="look at most N steps far")
-    add("--max-memory", type=memory, metavar="SIZE", help="for instance 800M or 4G")
-    add("--max-seconds", type=float, metavar="S", help="stop after S seconds of search")
-    add(
-        "--resume",
-        type=Path,
-        metavar="FILE",
-        help="write the search to a file, and go on from it; with --master, a directory that all "
-        "hosts see",
-    )
-    add(
-        "--master",
-        metavar="MASTER",
-        help="search in the tasks of a Spark job: spark://host:7077, yarn, or local[2]",
-    )
-    add("--simulate", type=int, metavar="STEPS", help="take this many random steps instead")
-    add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
-    _add_outputs(parser)
-    add(
-        "--list",
-        action="store_true",
-        help="list the systems, or the constants of those that are named, and stop",
-    )
-
-
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--json", type=Path, metavar="FILE", help="write the results as JSON; - is stdout")
-    add("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test for each claim")
-    add("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, at the lines of the claims")
-    add("--html", type=Path, metavar="FILE", help="write a page to step through a counterexample")
-    add(
-        "--mermaid",
-        type=Path,
-        metavar="FILE",
-        help="write a sequence diagram; in Markdown, one for each system, to FILE.md",
-    )
-    add(
-        "--pytest",
-        type=Path,
-        metavar="FILE",
-        help="write a counterexample as a test: on the runtime, or on machines of your own",
-    )
-
-
-def constant(text: str) -> tuple[str, int]:
-    """NAME=NUMBER; ArgumentTypeError for anything else."""
-    name, _, number = text.partition("=")
-    if not name.isidentifier() or not re.fullmatch(r"\d+", number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER, such as N=3")
-    return name, int(number)
-
-
-def memory(text: str) -> int:
-    """A number of bytes with an optional unit; ArgumentTypeError for anything else."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)i?B?", text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 800M or 4G")
-    return int(float(found[1]) * UNITS[found[2]])
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the systems named, and return the exit code of the worst verdict."""
@@ -168,6 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     from epochgate.models.closed.untaken import NOT_FROM
 
     chosen = systems(arguments.systems)
+    expect_of_one_kind(arguments)
+    if len(chosen) > 1 and arguments.inductive is not None:
+        raise UsageError("--inductive names claims of one system; name it")
     if len(chosen) > 1 and (arguments.set or arguments.resume):
         raise UsageError("--set and --resume are about one system; name it")
     if len(chosen) > 1 and arguments.mermaid is not None and arguments.mermaid.suffix != ".md":
@@ -290,9 +190,10 @@ def listing(names: list[str]) -> int:
 
     list_systems("Systems of epochgate, which `epochgate check` explores:", SYSTEMS.summaries)
     if has_studies():
-        from epochgate.models.studies.catalogue import CASES, STUDIES
+        from epochgate.models.studies.catalogue import CASES, PROOFS, STUDIES
 
         list_systems("Studies, explored where they are named:", STUDIES.summaries)
+        list_systems("Of any size, for --inductive all:", PROOFS.summaries)
         title = "Public bugs of other projects, mended and broken (docs/cases):"
         list_systems(title, CASES.summaries)
     print("`epochgate check --list SYSTEM` shows the constants of a system, which --set changes.")
@@ -338,10 +239,12 @@ def catalogues() -> Iterator[Named]:
         CASES,
         CONSTANTS as OF_STUDIES,
         CONSTANTS_OF_CASES as OF_CASES,
+        PROOFS,
         STUDIES,
     )
 
     yield STUDIES, OF_STUDIES
+    yield PROOFS, OF_STUDIES
     yield CASES, OF_CASES
     from epochgate.models.studies.broken.catalogue import BROKEN
 
@@ -359,7 +262,7 @@ def found(name: str) -> tuple[type[ClosedSystem], Mapping[str, str]]:
     for named, meanings in catalogues():
         if name in named:
             return named[name], meanings
-    known = [one for named, _ in islice(catalogues(), 3) for one in named]
+    known = [one for named, _ in islice(catalogues(), 4) for one in named]
     raise UnknownSystem(
         f"there is no system {name!r}; choose from {', '.join(known)}, "
         f"or name one of your own as module:Class; "

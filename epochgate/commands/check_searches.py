@@ -65,14 +65,24 @@ def _budgets(arguments: argparse.Namespace) -> dict[str, Any]:
 def _in_this_process(
     arguments: argparse.Namespace, system: ClosedSystem, progress: Progress
 ) -> Result:
-    from epochgate.fsm.checker import check, simulate
+    from epochgate.fsm.checker import check, check_inductive, simulate
 
+    if arguments.inductive is not None:
+        return check_inductive(
+            system,
+            arguments.inductive,
+            lemmas=arguments.lemmas,
+            depth=arguments.depth or 1,
+            without_faults=arguments.without_faults,
+            max_seconds=arguments.max_seconds,
+        )
     if arguments.simulate is not None:
         return simulate(
             system,
             steps=arguments.simulate,
             seed=arguments.seed,
             engine=arguments.engine,
+            workers=arguments.workers,
             max_seconds=arguments.max_seconds,
         )
     return check(

@@ -26,3 +26,32 @@ def following(x: int) -> int:
 def below(x: int, count: int) -> int:
     """A number below `count` from a state."""
     return (x >> 11) % count
+
+
+SKETCH_BITS = 11
+"""The groups of hashes that a sketch has, as a power of 2."""
+ZEROS_MAX = 50
+RETURNS_MAX = 64
+"""A random walk that has come back to a state so often only goes round."""
+
+
+def hashed(words: tuple[int, ...]) -> int:
+    """Mix all words of a state into 64 bits, as machine code does."""
+    h = GOLDEN
+    for word in words:
+        h = (h ^ word) * 0xFF51AFD7ED558CCD & MASK
+        h ^= h >> 32
+    h = h * 0xC4CEB9FE1A85EC53 & MASK
+    return h ^ (h >> 29)
+
+
+def sketched(sketch: bytearray, h: int) -> None:
+    """Keep of a hash what tells how many different ones there were: for each of the groups that
+    they are divided into, the longest row of zeros that one of them ends in.
+    """
+    group = h >> (64 - SKETCH_BITS)
+    zeros = 1
+    while not h & 1 and zeros < ZEROS_MAX:
+        h >>= 1
+        zeros += 1
+    sketch[group] = max(sketch[group], zeros)

@@ -8,9 +8,10 @@ import textwrap
 from collections.abc import Iterable, Set
 from typing import Any
 
-from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
+from epochgate.fsm.checker.result import Counterexample, Result, TraceStep, changes
 
 ROWS_SHOWN_MAX = 12
+NOTES_SHOWN_MAX = 8
 
 Place = tuple[str, str, str]
 """A machine or the class of its rows, and a row's trigger and reason."""
@@ -22,8 +23,7 @@ def report(name: str, result: Result) -> str:
     constants = " ".join(f"{n}={value}" for n, value in result.constants.items())
     lines = [
         f"{f'{name} {constants}'.rstrip()}: {result.verdict.value}",
-        f"  {result.states:,} states, {result.transitions:,} transitions, depth {result.depth}, "
-        f"{result.terminal_states:,} terminal",
+        f"  {result.effort or _explored(result)}",
         f"  {_how(result)}",
     ]
     if result.partial_order:
@@ -33,7 +33,9 @@ def report(name: str, result: Result) -> str:
         )
     if result.stopped:
         lines.append(f"  stopped early: {result.stopped}")
-    lines += [f"  note: {note}" for note in result.notes]
+    lines += [f"  note: {note}" for note in result.notes[:NOTES_SHOWN_MAX]]
+    if len(result.notes) > NOTES_SHOWN_MAX:
+        lines.append(f"  and {len(result.notes) - NOTES_SHOWN_MAX} more notes, all in --json")
     lines += [
         f"  {found.verdict.value:8}{found.kind:10} {found.claim}"
         + (f" ({found.detail})" if found.detail and found.verdict.value != "FAIL" else "")
@@ -46,6 +48,13 @@ def report(name: str, result: Result) -> str:
     if result.counterexample is not None:
         lines += ["", *counterexample(result.counterexample)]
     return "\n".join(lines)
+
+
+def _explored(result: Result) -> str:
+    return (
+        f"{result.states:,} states, {result.transitions:,} transitions, depth {result.depth}, "
+        f"{result.terminal_states:,} terminal"
+    )
 
 
 def _how(result: Result) -> str:
@@ -123,7 +132,11 @@ def _coverage(result: Result) -> list[str]:
 def counterexample(found: Counterexample) -> list[str]:
     """The way to the violation, step by step."""
     lines = [f"{found.message}", f"  at {found.file}:{found.line}"]
-    if found.begins:
+    if found.usual:
+        lines.append("  from this state, in which every claim holds; the rest is as at the start:")
+        differing = changes(found.usual, found.initial)
+        lines += [f"         {place}: {_shown(value)}" for place, (_, value) in differing.items()]
+    elif found.begins:
         begins = ", ".join(f"{place} {_shown(value)}" for place, value in found.begins.items())
         lines.append(f"  {len(found.steps)} steps from the initial state with {begins}:")
     else:

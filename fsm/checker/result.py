@@ -9,6 +9,9 @@ from typing import Any
 
 from epochgate.exit_codes import ExitCode
 
+State = dict[str, dict[str, Any]]
+"""The fields of each instance, by their names."""
+
 
 class Verdict(Enum):
     """PASS and FAIL mean what they say; VACUOUS passes, but something was never exercised; BOUNDED
@@ -94,8 +97,9 @@ class Counterexample:
     """A shortest way, for a breadth-first search, to something that must not be.
 
     `kind` is that of a fault (refused, assertion, range, overflow, empty, index, changed or
-    endless), that of a claim, or deadlock. From `cycle` on, counted in steps, the
-    steps repeat for ever; with `cycle` equal to their number the last state does.
+    endless), that of a claim, deadlock, or inductive: then `initial` need not be reachable. From
+    `cycle` on, counted in steps, the steps repeat for ever; with `cycle` equal to their number the
+    last state does.
     """
 
     kind: str
@@ -106,6 +110,8 @@ class Counterexample:
     steps: tuple[TraceStep, ...]
     property: str = ""
     cycle: int | None = None
+    usual: State = field(default_factory=dict)
+    """The initial state, where the steps begin in another one."""
     fairness: tuple[str, ...] = ()
     """Of a run without end, line by line, how it satisfies the fairness that is demanded."""
     begins: dict[str, Any] = field(default_factory=dict)
@@ -142,6 +148,8 @@ class Result:
     left_out: int = 0
     """Possible steps that a partial-order reduction did not take."""
     order: str = "breadth"
+    effort: str = ""
+    """How much was looked at, where it was no search through states."""
     fairness: list[str] = field(default_factory=list)
     """What is demanded of runs without end, by kind, where there are claims about them."""
     notes: list[str] = field(default_factory=list)
@@ -172,3 +180,13 @@ class Result:
 
 def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: v.value if isinstance(v, Verdict) else v for name, v in pairs}
+
+
+def changes(before: State, after: State) -> dict[str, tuple[Any, Any]]:
+    """Every field that differs, with what it was and what it is."""
+    return {
+        f"{name}.{field_name}": (before[name][field_name], value)
+        for name, values in after.items()
+        for field_name, value in values.items()
+        if before[name][field_name] != value
+    }

@@ -11,7 +11,7 @@ from epochgate.fsm.checker.compiler.ir import Fault, Program
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines.interpreted import FAULTS, InterpretedTarget
 from epochgate.fsm.checker.engines.search import Words, canonical
-from epochgate.fsm.checker.result import Counterexample, TakenRow, TraceStep
+from epochgate.fsm.checker.result import Counterexample, State, TakenRow, TraceStep, changes
 from epochgate.fsm.choosing import Choices, Tape, named
 from epochgate.fsm.fields import ArrayField, FieldSpec, FifoField
 from epochgate.fsm.journal import UnwrittenJournal
@@ -19,7 +19,6 @@ from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect, Emitted
 from epochgate.fsm.rows import Row
 
-State = dict[str, dict[str, Any]]
 Move = tuple[int, Choices]
 """A step by its number, and what it chooses."""
 
@@ -91,8 +90,11 @@ class Retelling:
         line: int,
         property: str = "",
         cycle: int | None = None,
+        usual: State | None = None,
     ) -> Counterexample:
-        """Take the steps on the real machines; the last one may end in a fault."""
+        """Take the steps on the real machines; the last one may end in a fault. `usual` is the
+        initial state, where they begin in another one.
+        """
         self.target.packing.load(initial)
         start = before = self.target.system.values()
         told = []
@@ -106,7 +108,16 @@ class Retelling:
             for name, field in dict.fromkeys((n, f.partition("[")[0]) for n, f in chosen)
         }
         return Counterexample(
-            kind, message, file, line, start, tuple(told), property, cycle, begins=begins
+            kind,
+            message,
+            file,
+            line,
+            start,
+            tuple(told),
+            property,
+            cycle,
+            begins=begins,
+            usual=usual or {},
         )
 
     def _told(self, position: int, move: Move, before: State) -> TraceStep:
@@ -196,16 +207,6 @@ def _place(fault: Fault) -> tuple[str, str, int]:
 
 def _holds(machine: Machine, row: Row, given: Sequence[int]) -> bool:
     return all(bool(machine.bound_callback(n)(*given)) == held for n, held in row.literals)
-
-
-def changes(before: State, after: State) -> dict[str, tuple[Any, Any]]:
-    """Every field that differs, with what it was and what it is."""
-    return {
-        f"{name}.{field_name}": (before[name][field_name], value)
-        for name, values in after.items()
-        for field_name, value in values.items()
-        if before[name][field_name] != value
-    }
 
 
 def _is_channel(spec: FieldSpec) -> bool:

@@ -1,179 +1,97 @@
 """Random walks: long runs of systems too large to explore, repeatable from a seed.
 
-A walk begins in the initial state and ends where no step is possible, after `walk_max` steps, or in
-a violation. What was seen says nothing about what was not: without a violation the verdict is
-BOUNDED. `states` are the ones visited, counted each time.
+A walk begins in an initial state and ends where no step is possible, where it only goes round,
+after `walk_max` steps, or in a violation, which is then made short. What was seen says nothing
+about what was not: without a violation the verdict is BOUNDED. `states` are the ones visited,
+counted each time.
+
+Walks are numbered, shared out in batches, and counted in the order of their numbers, so that the
+result is the same whatever number of workers takes them.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.lowering import Lowering
-from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
+from epochgate.fsm.checker.compiler.python_target import PythonTarget
 from epochgate.fsm.checker.engines import choice
 from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
 from epochgate.fsm.checker.engines.python_search import Target
-from epochgate.fsm.checker.engines.search import DEADLOCK, PROPERTY, Words
 from epochgate.fsm.checker.outcome import Outcome, StoppedEarly, Walk
-from epochgate.fsm.checker.random_numbers import below, following, scrambled
 from epochgate.fsm.checker.result import Result
-from epochgate.fsm.checker.retelling import Move
+from epochgate.fsm.checker.shrinking import shortened
+from epochgate.fsm.checker.walking import Code, CompiledWalker, PlainWalker, Tally, Walker, Walks
 from epochgate.fsm.closed import ClosedSystem
 
 STUCK_WALKS_MAX = 1000
-"""How many walks in a row may find no step possible in their initial states."""
+"""How many walks may find no step possible in their initial states."""
+BATCH_STEPS = {"llvm": 1 << 15, "python": 1 << 11, "interpreted": 1 << 9}
+"""About how many steps a batch of walks has: some hundredths of a second."""
+AHEAD = 2
+"""Batches for each worker that are begun before they are counted."""
 
 
-@dataclass
-class Tally:
-    """What the walks have seen; `held` has a bit for each property that held somewhere."""
+class _Run:
+    """The walks of one simulation, by some workers."""
 
-    transitions: int = 0
-    walks: int = 0
-    held: int = 0
-    rows: set[int] = field(default_factory=set)
-    terminal_states: int = 0
+    def __init__(self, walkers: Sequence[Walker], steps: int, batch_steps: int) -> None:
+        self._steps, self._batch_steps, self._count = steps, batch_steps, len(walkers)
+        self._idle: SimpleQueue[Walker] = SimpleQueue()
+        for walker in walkers:
+            self._idle.put(walker)
 
-    def covered(self) -> set[int]:
-        return self.rows
-
-
-class Walker(ABC):
-    """Takes walks with one target."""
-
-    @abstractmethod
-    def walk(
-        self, tally: Tally, x: int, length_max: int, initial: Words
-    ) -> tuple[int, Walk | None]:
-        """One walk from this state; the generator's state after it, and a violation."""
-
-
-class PlainWalker(Walker):
-    """Walks by a target that takes one step at a time."""
-
-    def __init__(self, target: Target, program: Program, demanded: int, final: str | None) -> None:
-        self._target, self._program = target, program
-        self._demanded, self._final = demanded, final
-
-    def walk(
-        self, tally: Tally, x: int, length_max: int, initial: Words
-    ) -> tuple[int, Walk | None]:
-        state, taken = initial, list[Move]()
-        step: int | None = None
-        try:
-            while len(taken) < length_max:
-                step = None
-                possible = self._target.enabled(state)
-                # All are taken, as a target that makes all successors does, so that each of them
-                # finds a fault at the same step.
-                ways = []
-                for step in possible:
-                    for choices, after in self._target.ways(state, step):
-                        ways.append(((step, choices), after))
-                step = None
-                if not ways:
-                    if self._final and not self._target.holds(self._final, state):
-                        return x, Walk(tuple(taken), DEADLOCK)
-                    tally.terminal_states += 1
+    def take(self, starts: int, reason_to_stop: Callable[[], str]) -> tuple[Tally, str]:
+        """Take walks up to the first violation, the last step, or a reason to stop, which is asked
+        for between batches; returns it with what was seen.
+        """
+        tally = Tally()
+        with ThreadPoolExecutor(self._count) as executor:
+            for first, end, found in self._batches(executor):
+                left = self._steps - tally.transitions
+                if found.transitions > left or (found.found and found.transitions == left):
+                    found = self._batch(first, end, left)
+                tally.add(found)
+                if tally.found is not None or tally.transitions >= self._steps:
                     break
-                x = following(x)
-                move, state = ways[below(x, len(ways))]
-                taken.append(move)
-                tally.transitions += 1
-                held = self._held(state)
-                tally.held |= held
-                if held & self._demanded != self._demanded:
-                    return x, Walk(tuple(taken), PROPERTY, held)
-        except StepFault as fault:
-            moves = (*taken, (step, self._target.chosen(step))) if step is not None else (*taken,)
-            return x, Walk(moves, fault.number)
+                if not tally.transitions and tally.walks >= min(starts, STUCK_WALKS_MAX):
+                    return tally, "no step is possible where the walks began"
+                if reason := reason_to_stop():
+                    return tally, reason
+        return tally, ""
+
+    def _batches(self, executor: ThreadPoolExecutor) -> Iterator[tuple[int, int, Tally]]:
+        """Walks and what they have seen, in the order of their numbers. The first ones tell how
+        many make up a batch.
+        """
+        count = self._batch(0, STUCK_WALKS_MAX, min(self._steps, self._batch_steps)).walks
+        waiting: deque[tuple[int, Future[Tally]]] = deque()
+        first = 0
+        try:
+            while True:
+                while len(waiting) < AHEAD * self._count:
+                    future = executor.submit(self._batch, first, first + count, self._steps)
+                    waiting.append((first, future))
+                    first += count
+                number, future = waiting.popleft()
+                yield number, number + count, future.result()
         finally:
-            tally.rows |= self._target.covered
-        return x, None
+            for _, future in waiting:
+                future.cancel()
 
-    def _held(self, state: tuple[int, ...]) -> int:
-        names = enumerate(self._program.properties)
-        return sum(1 << bit for bit, name in names if self._target.holds(name, state))
-
-
-class CompiledWalker(Walker):
-    """Walks in machine code."""
-
-    def __init__(self, program: Program, demanded: int, final: str | None, length_max: int) -> None:
-        import numpy as np
-        from epochgate.fsm.checker.engines.functions import Functions, Worker, compiled_target
-
-        self._program, self._demanded = program, demanded
-        self._call = Functions(compiled_target(program, final, 1).code).walk
-        self._worker = Worker(program)
-        self._state = np.zeros(program.words, np.int64)
-        self._taken = np.zeros(length_max, np.uint16)
-        self._random = np.zeros(1, np.uint64)
-        self._held = np.zeros(2, np.int64)
-        self._again = PlainWalker(PythonTarget(program), program, demanded, final)
-
-    def walk(
-        self, tally: Tally, x: int, length_max: int, initial: Words
-    ) -> tuple[int, Walk | None]:
-        after, found = self._walked(tally, x, length_max, initial)
-        if found is not None and self._program.crowded >= 0:
-            # Machine code keeps the steps alone; the same walk says what they chose.
-            found = self._again.walk(Tally(), x, length_max, initial)[1]
-        return after, found
-
-    def _walked(
-        self, tally: Tally, x: int, length_max: int, initial: Words
-    ) -> tuple[int, Walk | None]:
-        from epochgate.fsm.checker.engines import kernels as k
-        from epochgate.fsm.checker.engines.functions import address
-
-        worker = self._worker
-        self._state[:] = initial
-        self._random[0] = x
-        arrays = (self._state, worker.status, worker.out, worker.act, self._taken, self._random)
-        places = [address(array) for array in arrays]
-        code = self._call(
-            *places, self._demanded, address(self._held), address(worker.covered), length_max
-        )
-        done = worker[k.TRANSITIONS]
-        tally.transitions += done
-        tally.held |= int(self._held[0])
-        tally.rows |= {int(row) for row in worker.covered.nonzero()[0]}
-        steps = tuple((int(step), ()) for step in self._taken[:done])
-        x = int(self._random[0])
-        if code == k.DEADLOCKED:
-            return x, Walk(steps, DEADLOCK)
-        if code == k.VIOLATED and worker[k.FAULT] < 0:
-            return x, Walk(steps, PROPERTY, int(self._held[1]))
-        if code == k.VIOLATED:
-            step = worker[k.STEP]
-            is_step = worker[k.HEAD] == 0
-            return x, Walk((*steps, (step, ())) if is_step else steps, worker[k.FAULT])
-        tally.terminal_states += done < length_max
-        return x, None
-
-
-def _walks(
-    walker: Walker, tally: Tally, limits: tuple[int, int], seed: int, initial: list[Words]
-) -> Iterator[tuple[Walk | None, Words]]:
-    """Walks, with the state that each began in, until the limit of steps in all; the second limit
-    is that of one walk.
-    """
-    steps, walk_max = limits
-    x = scrambled(seed)
-    while tally.transitions < steps:
-        if len(initial) > 1:
-            x = following(x)
-        begun = initial[below(x, len(initial))]
-        x, found = walker.walk(tally, x, min(walk_max, steps - tally.transitions), begun)
-        tally.walks += 1
-        yield found, begun
+    def _batch(self, first: int, end: int, steps_max: int) -> Tally:
+        walker = self._idle.get()
+        try:
+            return walker.batch(first, end, steps_max)
+        finally:
+            self._idle.put(walker)
 
 
 def simulate(
@@ -183,64 +101,117 @@ def simulate(
     walk_max: int = 10_000,
     seed: int = 1,
     engine: str | None = None,
+    workers: int = 1,
     max_seconds: float | None = None,
+    is_shortened: bool = True,
 ) -> Result:
     """Take random walks until `steps` steps were taken in all, and return what was found.
 
-    The same seed gives the same walks with every engine. Raises DeclarationError for what cannot be
-    compiled, and EngineUnavailable.
+    The same seed gives the same walks with every engine and every number of `workers`, which are
+    threads, for llvm. The violation of the walk with the least number is returned, with fewer
+    steps than the walk took where these do as well, unless `is_shortened` is False.
+
+    Raises DeclarationError for what cannot be compiled, and EngineUnavailable.
     """
     begun_s = time.perf_counter()
     made = system if isinstance(system, ClosedSystem) else system()
     lowering = Lowering(made)
     program, declared = lowering.program(), made.claims()
-    final = next((p.name for p in declared if p.kind == "terminal"), None)
-    bits = {name: 1 << bit for bit, name in enumerate(program.properties)}
-    demanded = sum(bits[p.name] for p in declared if p.kind == "always")
+    walks = _what_walks_share(made, program, seed, walk_max)
     name = choice.chosen(engine)
-    walker: Walker
-    if name == "llvm":
-        walker = CompiledWalker(program, demanded, final, walk_max)
-    else:
-        target: Target = PythonTarget(program)
-        if name == "interpreted":
-            target = InterpretedTarget(made, program, lowering.layout)
-        walker = PlainWalker(target, program, demanded, final)
-    initial = initial_states(program, type(made).__name__)
+    code = Code(walks, steps) if name == "llvm" else None
+    walkers = _walkers(name, made, lowering, walks, workers, code)
     ready_s = time.perf_counter()
-    tally = Tally()
-    found: Walk | StoppedEarly = StoppedEarly(f"{steps:,} random steps were taken, seed {seed}")
-    for walk, begun in _walks(walker, tally, (steps, walk_max), seed, initial):
-        if walk is not None:
-            found = replace(walk, initial=begun)
-        elif max_seconds is not None and time.perf_counter() - ready_s > max_seconds:
-            found = StoppedEarly(f"the budget of {max_seconds:g} seconds is used up, seed {seed}")
-        elif not tally.transitions and tally.walks == min(len(initial), STUCK_WALKS_MAX):
-            found = StoppedEarly("no step is possible where the walks began")
-        else:
-            continue
-        break
+
+    def reason_to_stop() -> str:
+        if code is not None:
+            code.improve()
+        if max_seconds is not None and time.perf_counter() - ready_s > max_seconds:
+            return f"the budget of {max_seconds:g} seconds is used up, seed {seed}"
+        return ""
+
+    try:
+        run = _Run(walkers, steps, BATCH_STEPS[name])
+        tally, reason = run.take(len(walks.initial), reason_to_stop)
+    finally:
+        if code is not None:
+            code.close()
+    walked_s = time.perf_counter() - ready_s
+    found: Walk | StoppedEarly
+    found = tally.found or StoppedEarly(reason or f"{steps:,} random steps were taken, seed {seed}")
+    notes = []
+    if isinstance(found, Walk) and is_shortened:
+        before, found = found, shortened(program, walks, found, declared)
+        notes.append(f"{len(before.moves):,} steps had led there, {len(found.moves)} do as well")
     outcome = Outcome(made, program, lowering.layout, tally, declared, found)
     return Result(
-        system=type(made).__name__,
-        constants={n: v for n, v in made.constants.items() if n not in made.DERIVED},
+        **_of_system(made),
+        **_of_walks(tally, walked_s),
         engine=name,
-        workers=1,
+        workers=workers,
         verdict=outcome.verdict,
-        states=tally.transitions + tally.walks,
-        transitions=tally.transitions,
-        depth=0,
-        terminal_states=tally.terminal_states,
         compile_seconds=ready_s - begun_s,
         search_seconds=time.perf_counter() - ready_s,
-        bytes_per_state=0.0,
         properties=outcome.properties,
         coverage=outcome.coverage,
         counterexample=outcome.counterexample,
         stopped=found.reason if isinstance(found, StoppedEarly) else "",
-        order="random",
-        notes=[*made.NOTES, f"{tally.walks:,} random walks; states are counted at each visit"],
+        notes=[*made.NOTES, *notes],
     )
 
 
-__all__: Sequence[str] = ["Tally", "simulate"]
+def _what_walks_share(system: ClosedSystem, program: Program, seed: int, walk_max: int) -> Walks:
+    bits = {name: 1 << bit for bit, name in enumerate(program.properties)}
+    declared = system.claims()
+    return Walks(
+        program,
+        initial_states(program, type(system).__name__),
+        demanded=sum(bits[p.name] for p in declared if p.kind == "always"),
+        final=next((p.name for p in declared if p.kind == "terminal"), None),
+        seed=seed,
+        length_max=walk_max,
+    )
+
+
+def _of_system(system: ClosedSystem) -> dict[str, Any]:
+    constants = {n: v for n, v in system.constants.items() if n not in system.DERIVED}
+    return {"system": type(system).__name__, "constants": constants}
+
+
+def _of_walks(tally: Tally, walked_s: float) -> dict[str, Any]:
+    """The figures of a result."""
+    return {
+        "states": tally.transitions + tally.walks,
+        "transitions": tally.transitions,
+        "depth": tally.longest,
+        "terminal_states": tally.terminal_states,
+        "bytes_per_state": 0.0,
+        "order": "random",
+        "effort": f"{tally.walks:,} walks of {tally.transitions:,} steps in all, the longest of "
+        f"{tally.longest:,}; {tally.terminal_states:,} to where no step is possible, "
+        f"{tally.rounds:,} to where they only went round; about {tally.distinct:,} distinct "
+        f"states; {tally.transitions / walked_s:,.0f} steps/s",
+    }
+
+
+def _walkers(
+    engine: str,
+    system: ClosedSystem,
+    lowering: Lowering,
+    walks: Walks,
+    workers: int,
+    code: Code | None,
+) -> list[Walker]:
+    if code is not None:
+        return [CompiledWalker(code, walks) for _ in range(workers)]
+    if workers > 1:
+        raise choice.EngineUnavailable(
+            f"the engine {engine!r} works alone; take 'llvm' for {workers} workers"
+        )
+    target: Target = PythonTarget(walks.program)
+    if engine == "interpreted":
+        target = InterpretedTarget(system, walks.program, lowering.layout)
+    return [PlainWalker(target, walks)]
+
+
+__all__: Sequence[str] = ["simulate"]

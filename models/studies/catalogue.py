@@ -25,6 +25,24 @@ STUDIES = Catalogue(
     }
 )
 
+PROOFS = Catalogue(
+    {
+        "any_gateway": (
+            "epochgate.models.studies.inductive_gateway:AnyGateway",
+            "The gateway in any job: a million attempts, checkpoints and events, in any order.",
+        ),
+        "any_residents": (
+            "epochgate.models.studies.inductive:AnyResidents",
+            "The processes of a subtask, with a million attempts each, and a million failures.",
+        ),
+        "any_window": (
+            "epochgate.models.studies.inductive:AnyWindow",
+            "The send window: events of up to 4 GiB, a bound of 64 MiB, 2**40 bytes in all.",
+        ),
+    }
+)
+"""Too large for a search: every `always` of them is shown by induction."""
+
 CASES = Catalogue(
     {
         "paimon": (

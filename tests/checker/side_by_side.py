@@ -15,6 +15,7 @@ from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget
 from epochgate.fsm.checker.engines.functions import Functions, Worker, address, compiled_target
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
+from epochgate.fsm.checker.random_numbers import SKETCH_BITS
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.run_to_completion import fired_by
 from tests.fsm.transitions_twin import LibraryTwin
@@ -66,13 +67,13 @@ class MachineCode:
     """The successors of one state by the LLVM target."""
 
     def __init__(self, program: Any) -> None:
-        self._walk, self._worker = (
-            Functions(compiled_target(program, None, 1).code).walk,
+        self._walks, self._worker = (
+            Functions(compiled_target(program, None, 1).code).walks,
             Worker(program),
         )
-        self._state = np.zeros(program.words, np.int64)
-        self._taken, self._random = np.zeros(1, np.uint16), np.ones(1, np.uint64)
-        self._held = np.zeros(2, np.int64)
+        self._initial, self._state = (np.zeros(program.words, np.int64) for _ in range(2))
+        self._taken, self._held = np.zeros(1, np.uint16), np.zeros(2, np.int64)
+        self._sketch, self._sums = np.zeros(1 << SKETCH_BITS, np.uint8), np.zeros(6, np.int64)
 
     def successors(self, state: Words) -> dict[int, Words]:
         """The possible steps, and where each leads."""
@@ -81,11 +82,21 @@ class MachineCode:
     def all_successors(self, state: Words) -> list[tuple[int, Words]]:
         """The steps, as often as each has ways, and where each leads."""
         worker = self._worker
-        self._state[:] = state
+        self._initial[:] = state
         worker.act[:] = NO_STEP
-        arrays = (self._state, worker.status, worker.out, worker.act, self._taken, self._random)
+        self._sums[:] = 0
+        arrays = (self._state, worker.status, worker.out, worker.act, self._taken)
+        seen = (self._held, worker.covered, self._sketch)
         # A walk of one step has all its successors made first.
-        self._walk(*map(address, arrays), 0, address(self._held), address(worker.covered), 1)
+        self._walks(
+            address(self._initial),
+            *(1, 1, 0, 1),
+            *map(address, arrays),
+            0,
+            *map(address, seen),
+            *(1, 1),
+            address(self._sums),
+        )
         steps = [int(step) for step in worker.act[: np.argmax(worker.act == NO_STEP)]]
         return [(s, tuple(int(w) for w in worker.out[at])) for at, s in enumerate(steps)]
 

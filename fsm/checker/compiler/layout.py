@@ -212,6 +212,27 @@ class Layout:
                 used[word] += cell.bits
         return len(used)
 
+    def channels(self) -> Iterator[FifoCells]:
+        """Every channel of every machine, those of arrays too."""
+        waiting = [place for places in self.places.values() for place in places.values()]
+        while waiting:
+            place = waiting.pop(0)
+            if isinstance(place, list):
+                waiting += place
+            elif isinstance(place, FifoCells):
+                yield place
+
+    def typed_states(self) -> int:
+        """How many states there are with any values in the fields' ranges, reachable or not."""
+        count, in_channels = 1, set[str]()
+        for channel in self.channels():
+            in_channels |= {channel.length, channel.items}
+            items = channel.item_maximum + 1
+            count *= sum(items**length for length in range(channel.capacity + 1))
+        for name, cell in self.cells.items():
+            count *= 1 if name in in_channels else cell.span + 1
+        return count
+
     def pack(self, values: dict[str, int]) -> tuple[int, ...]:
         """The words that hold these bits of all cells."""
         words = [0] * self.words

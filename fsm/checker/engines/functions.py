@@ -75,7 +75,7 @@ class Functions:
         self.scan = function("scan", p, i, i, i, *[p] * 6)
         self.link = function("link", *[p] * 5, i, *[p] * 12)
         self.components = function("components", i, *[p] * 9)
-        self.walk = function("walk", *[p] * 6, i, p, p, i)
+        self.walks = function("walks", p, *[i] * 4, *[p] * 5, i, *[p] * 3, i, i, p)
 
 
 class Worker:

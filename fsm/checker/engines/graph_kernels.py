@@ -10,6 +10,9 @@ from epochgate.fsm.checker.engines.kernels import (
     DONE,
     FAULT,
     HEAD,
+    RETURNS_MAX,
+    SKETCH_BITS,
+    STUCK,
     TRANSITIONS,
     VIOLATED,
     at,
@@ -87,27 +90,75 @@ def link(
     return i
 
 
+def note(sketch: Bytes, h: int) -> int:
+    """Keep of a hash what tells how many different ones there were: for each of the groups that
+    they are divided into, the longest row of zeros that one of them ends in.
+    """
+    group = h >> (64 - SKETCH_BITS)
+    zeros = 1
+    while (h & 1) == 0 and zeros < 50:
+        h = h >> 1
+        zeros += 1
+    if zeros > sketch[group]:
+        sketch[group] = zeros
+    return 0
+
+
+def hash_words(state: Words) -> int:
+    """Mix all words of a state into 64 bits."""
+    h = 0x9E3779B97F4A7C15
+    for k in unroll(W):
+        h = (h ^ state[k]) * 0xFF51AFD7ED558CCD
+        h = h ^ (h >> 32)
+    h = h * 0xC4CEB9FE1A85EC53
+    return h ^ (h >> 29)
+
+
 def walk(
     state: Words,
     status: Words,
     out: Words,
     act: Shorts,
     taken: Shorts,
-    random: Words,
+    x: int,
     demanded: int,
     found: Words,
     covered: Bytes,
+    sketch: Bytes,
     length_max: int,
 ) -> int:
     """Take random steps from `state`, which is left where the walk ends; `taken` lists them.
 
-    status[TRANSITIONS] is their number; status[HEAD] is 1 if properties ended the walk.
+    A walk that comes back to the same state again and again only goes round, and ends. A state to
+    come back to is chosen after 1, 2, 4 steps and so on.
+
+    status[TRANSITIONS] is the number of steps; status[HEAD] is 1 if properties ended the walk,
+    status[STUCK] if no step was possible.
     """
-    x = random[0]
     done = 0
     verdict = DONE
     status[HEAD] = 0
-    while done < length_max:
+    status[STUCK] = 0
+    due = 1
+    returns = 0
+    chosen = 0
+    while True:
+        holding = inspect(state, at(status, FAULT), covered)
+        h = hash_words(state)
+        note(sketch, h)
+        found[0] = found[0] | holding
+        found[1] = holding
+        if (demanded & holding) != demanded or status[FAULT] >= 0:
+            status[HEAD] = 1
+            verdict = VIOLATED
+            break
+        returns = returns + (h == chosen)
+        if done >= length_max or returns >= RETURNS_MAX:
+            break
+        if done == due:
+            due = due * 2
+            returns = 0
+            chosen = h
         m = expand(state, out, act, 0, at(status, FAULT), covered)
         if status[FAULT] >= 0:
             verdict = VIOLATED
@@ -115,6 +166,7 @@ def walk(
         if m == 0:
             if is_final(state, at(status, FAULT), covered) == 0:
                 verdict = DEADLOCKED
+            status[STUCK] = 1
             break
         x = x ^ (x << 13)
         x = x ^ (x >> 7)
@@ -124,15 +176,67 @@ def walk(
             state[k] = out[q * W + k]
         taken[done] = act[q]
         done += 1
-        holding = inspect(state, at(status, FAULT), covered)
-        found[0] = found[0] | holding
-        found[1] = holding
-        if (demanded & holding) != demanded or status[FAULT] >= 0:
-            status[HEAD] = 1
-            verdict = VIOLATED
-            break
-    random[0] = x
     status[TRANSITIONS] = done
+    return verdict
+
+
+def walks(
+    initial: Words,
+    starts: int,
+    base: int,
+    first: int,
+    end: int,
+    state: Words,
+    status: Words,
+    out: Words,
+    act: Shorts,
+    taken: Shorts,
+    demanded: int,
+    found: Words,
+    covered: Bytes,
+    sketch: Bytes,
+    length_max: int,
+    steps_max: int,
+    sums: Words,
+) -> int:
+    """Take the walks from `first` on up to `end`, each from one of the `starts` initial states, up
+    to a violation or `steps_max` steps in all.
+
+    sums: steps, walks, walks that have ended where no step was possible, the longest, the initial
+    state of the last one, and walks that only went round at last.
+    """
+    verdict = DONE
+    i = first
+    while i < end and sums[0] < steps_max and verdict == DONE:
+        x = base + i + 0x9E3779B97F4A7C15
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+        x = x ^ (x >> 31)
+        if x == 0:
+            x = 0x9E3779B97F4A7C15
+        start = 0
+        if starts > 1:
+            x = x ^ (x << 13)
+            x = x ^ (x >> 7)
+            x = x ^ (x << 17)
+            start = (x >> 11) % starts
+        for k in unroll(W):
+            state[k] = initial[start * W + k]
+        length = length_max
+        if steps_max - sums[0] < length:
+            length = steps_max - sums[0]
+        verdict = walk(state, status, out, act, taken, x, demanded, found, covered, sketch, length)
+        done = status[TRANSITIONS]
+        sums[0] = sums[0] + done
+        sums[1] = sums[1] + 1
+        if verdict == DONE and status[STUCK] == 1:
+            sums[2] = sums[2] + 1
+        if verdict == DONE and status[STUCK] == 0 and done < length:
+            sums[5] = sums[5] + 1
+        if done > sums[3]:
+            sums[3] = done
+        sums[4] = start
+        i += 1
     return verdict
 
 
@@ -197,4 +301,4 @@ def components(
     return found
 
 
-GRAPHS = (link, walk, components)
+GRAPHS = (link, note, hash_words, walk, walks, components)

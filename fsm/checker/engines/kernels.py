@@ -54,6 +54,12 @@ RECENT_SHIFT = 50
 keys is not put into a box once more, and no table is asked for it.
 """
 
+SKETCH_BITS = 11
+"""The groups of hashes that a sketch of states has, as a power of 2: an error of 2 %."""
+
+RETURNS_MAX = 64
+"""A random walk that has come back to a state so often only goes round."""
+
 # Where things stand in the status of a worker; those of the words and pairs follow.
 HEAD, END, NEXT, ROOM, TRANSITIONS = 0, 1, 2, 3, 4
 FAULT, LEFT_OUT, STEP, STUCK, STACK = 8, 9, 10, 11, 12
