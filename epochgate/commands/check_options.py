@@ -8,6 +8,10 @@ from pathlib import Path
 
 from epochgate.errors import UsageError
 
+PARTIAL_ORDER = (
+    "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "
+    "need not be the shortest; refused for claims about whole runs"
+)
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -49,6 +53,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="INDEX",
         help="treat the instances of an index set as interchangeable; refused where they are not",
     )
+    add("--partial-order", action="store_true", help=PARTIAL_ORDER)
     add("--depth-first", action="store_true", help="go deep first; counterexamples are not short")
     add("--max-states", type=int, metavar="N", help="stop after about N states")
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")
@@ -162,6 +167,7 @@ def expect_of_one_kind(arguments: argparse.Namespace) -> None:
     """Refuse options of a search with --inductive or --simulate, and theirs without."""
     of_search = {
         "--symmetry": arguments.symmetry is not False,
+        "--partial-order": arguments.partial_order,
         "--depth-first": arguments.depth_first,
         "--max-states": arguments.max_states is not None,
         "--max-depth": arguments.max_depth is not None,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NOT_ON_SPARK = {
     "simulate": "--simulate",
+    "partial_order": "--partial-order",
     "depth_first": "--depth-first",
     "engine": "--engine",
     "optimise_from": "--optimise-from",
@@ -88,6 +89,7 @@ def _in_this_process(
         system,
         engine=arguments.engine,
         workers=arguments.workers,
+        partial_order=arguments.partial_order,
         order="depth" if arguments.depth_first else "breadth",
         optimise_from=arguments.optimise_from,
         resume=arguments.resume,

@@ -132,6 +132,8 @@ def _of_check(result: Result) -> dict[str, str]:
     }
     if result.symmetry:
         figures["symmetry of"] = result.symmetry
+    if result.partial_order:
+        figures["partial order"] = f"{result.left_out:,} possible steps left out"
     return figures
 
 

@@ -19,6 +19,7 @@ from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.search import Finding, Level, Search, Stopped, size, states_of
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.outcome import Found, Lasso, Outcome, StoppedEarly
+from epochgate.fsm.checker.reduction.tables import add_reduction, channels_of
 from epochgate.fsm.checker.refinement import Refinements, Unimplemented
 from epochgate.fsm.checker.result import Result
 from epochgate.fsm.checker.resuming import SavedSearch
@@ -28,6 +29,10 @@ from epochgate.fsm.closed import ClosedSystem, Property
 
 OPTIMISE_FROM = 1 << 18
 """States, for which a search in quickly compiled code takes about a second."""
+OPTIMISE_FROM_REDUCED = 1 << 15
+"""The same under partial-order reduction, which takes more time for each state."""
+WITHOUT_ORDER = ("always", "sometimes", "each_step", "terminal")
+"""The kinds of claims for which the order of independent steps does not matter."""
 PROPERTIES_MAX = 62
 """What held is kept as bits of one word."""
 MakeSearch = Callable[[choice.Setting], Search]
@@ -49,6 +54,7 @@ class Options:
     engine: str
     workers: int
     symmetry: bool | str
+    partial_order: bool
     order: str
     max_states: int | None
     max_memory: int | None
@@ -66,6 +72,7 @@ def check(
     engine: str | None = None,
     workers: int = 1,
     symmetry: bool | str = False,
+    partial_order: bool = False,
     order: str = "breadth",
     max_states: int | None = None,
     max_memory: int | None = None,
@@ -80,22 +87,25 @@ def check(
 
     `engine` is llvm, python or interpreted, the fastest that is installed if None; `workers`
     are threads, for llvm. `symmetry` treats the instances of an index set, named or found, as
-    interchangeable. `order` is breadth, with shortest counterexamples, or depth. `max_memory` is in
-    bytes, by default most of what is free. `resume` names a file to which the search is written
-    level by level, and from which it goes on if it is there. `progress` is called about twice a
-    second. `optimise_from` is for llvm: from this many states on (by default 262,144, about a
-    second) optimised machine code is made beside the search, which goes over to it; 0 makes it
-    before the search. `make_search` makes a search that is of no engine here.
+    interchangeable. `partial_order` takes steps that do not depend on each other in some orders
+    only, see `checker.reduction`. `order` is breadth, with shortest counterexamples, or depth.
+    `max_memory` is in bytes, by default most of what is free. `resume` names a file to which the
+    search is written level by level, and from which it goes on if it is there. `progress` is called
+    about twice a second. `optimise_from` is for llvm: from this many states on (by default 262,144,
+    about a second) optimised machine code is made beside the search, which goes over to it; 0 makes
+    it before the search. `make_search` makes a search that is of no engine here.
 
     Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
     that exclude each other, NotSymmetric, and CannotResume.
     """
     made = system if isinstance(system, ClosedSystem) else system()
     chosen = choice.chosen(engine)
+    threshold = OPTIMISE_FROM_REDUCED if partial_order else OPTIMISE_FROM
     options = Options(
         engine=chosen,
         workers=workers,
         symmetry=symmetry,
+        partial_order=partial_order,
         order=order,
         max_states=max_states,
         max_memory=max_memory,
@@ -103,7 +113,7 @@ def check(
         max_depth=max_depth,
         resume=None if resume is None else Path(resume),
         progress=progress,
-        optimise_from=OPTIMISE_FROM if optimise_from is None else optimise_from,
+        optimise_from=threshold if optimise_from is None else optimise_from,
         make_search=make_search or partial(choice.search, chosen),
     )
     properties = made.claims()
@@ -124,23 +134,47 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
             "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
             "bounded by depth; leave these out, or search breadth-first"
         )
+    if options.partial_order:
+        _check_partial_order(properties, options)
+    if options.symmetry:
+        _check_symmetry(properties)
     claims = [p.claim for p in properties if p.kind in WITHOUT_END]
-    if options.symmetry and (mapped := [p.claim for p in properties if p.kind == "implements"]):
-        raise CannotCheck(
-            f"symmetry cannot be used for a system with {mapped[0]!r}: what an instance stands for "
-            f"may depend on which it is; check it without symmetry"
-        )
-    if options.symmetry and (told := [p for p in properties if p.each and "[" in p.name]):
-        raise CannotCheck(
-            f"{told[0].claim!r} is about one {told[0].each}, and symmetry exchanges these; claim "
-            f"it of `all(...)` of them, or check without symmetry"
-        )
     if claims and options.workers > 1:
         raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
     if claims and options.engine != "llvm" and find_spec("numpy") is None:
         raise CannotCheck(f"{claims[0]!r} is about runs without end, which needs numpy; install it")
     if len(properties) > PROPERTIES_MAX:
         raise CannotCheck(f"a system has at most {PROPERTIES_MAX} properties")
+
+
+def _check_symmetry(properties: tuple[Property, ...]) -> None:
+    """Refuse claims that tell interchangeable instances apart."""
+    if mapped := [p.claim for p in properties if p.kind == "implements"]:
+        raise CannotCheck(
+            f"symmetry cannot be used for a system with {mapped[0]!r}: what an instance stands for "
+            f"may depend on which it is; check it without symmetry"
+        )
+    if told := [p for p in properties if p.each and "[" in p.name]:
+        raise CannotCheck(
+            f"{told[0].claim!r} is about one {told[0].each}, and symmetry exchanges these; claim "
+            f"it of `all(...)` of them, or check without symmetry"
+        )
+
+
+def _check_partial_order(properties: tuple[Property, ...], options: Options) -> None:
+    """Refuse what a partial-order reduction may change."""
+    if options.symmetry:
+        raise CannotCheck(
+            "a partial-order reduction cannot be used together with symmetry: that no step is put "
+            "off for ever is known of the states as they are, not of those that stand for others; "
+            "take one of them"
+        )
+    for found in properties:
+        if found.kind not in WITHOUT_ORDER:
+            raise CannotCheck(
+                f"a partial-order reduction cannot be used for a system with {found.claim!r}, "
+                f"which is about whole runs: some of them are left out; check it without"
+            )
 
 
 class _Check:
@@ -157,6 +191,8 @@ class _Check:
         self.layout = lowering.layout
         if self.symmetric is not None:
             verify(self.program, self.symmetric)
+        if options.partial_order:
+            add_reduction(self.program, channels_of(self.layout), properties)
         self.initial = initial_states(self.program, type(system).__name__)
         self.final = next((p.name for p in properties if p.kind == "terminal"), None)
         self.search: Search = options.make_search(
@@ -230,6 +266,8 @@ class _Check:
             counterexample=outcome.counterexample,
             stopped=found.reason if isinstance(found, StoppedEarly) else "",
             symmetry=self.symmetric or "",
+            partial_order=options.partial_order,
+            left_out=self.search.left_out,
             order=options.order,
             fairness=summary(self.system) if self.has_promises else [],
             notes=[
@@ -297,7 +335,8 @@ class _Check:
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
-                self.search.recount(about["transitions"], about["terminal"], about["held"])
+                counted = (about["transitions"], about["terminal"], about["held"])
+                self.search.recount(*counted, about["left_out"])
         if last:
             return last, False
         first = self.search.begin(self.initial)

@@ -26,6 +26,11 @@ def report(name: str, result: Result) -> str:
         f"  {result.effort or _explored(result)}",
         f"  {_how(result)}",
     ]
+    if result.partial_order:
+        taken = result.transitions + result.left_out
+        lines.append(
+            f"  partial-order reduction: {result.left_out:,} of {taken:,} possible steps left out"
+        )
     if result.stopped:
         lines.append(f"  stopped early: {result.stopped}")
     lines += [f"  note: {note}" for note in result.notes[:NOTES_SHOWN_MAX]]
@@ -56,6 +61,8 @@ def _how(result: Result) -> str:
     workers = f", {result.workers} workers" if result.workers > 1 else ""
     symmetry = f", up to symmetry of {result.symmetry} (a smaller space)" if result.symmetry else ""
     order = "" if result.order == "breadth" else f", {result.order}"
+    if result.partial_order:
+        order += ", up to the order of independent steps (a smaller space)"
     # Of a small search, what the engine sets aside at its beginning is nearly all of it.
     is_telling = result.states >= STATES_TO_TELL_BYTES
     memory = f", {result.bytes_per_state:.0f} bytes a state" if is_telling else ""

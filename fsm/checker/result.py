@@ -144,6 +144,9 @@ class Result:
     stopped: str = ""
     """What stopped a search that is BOUNDED."""
     symmetry: str = ""
+    partial_order: bool = False
+    left_out: int = 0
+    """Possible steps that a partial-order reduction did not take."""
     order: str = "breadth"
     effort: str = ""
     """How much was looked at, where it was no search through states."""

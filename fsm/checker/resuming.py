@@ -146,6 +146,7 @@ class SavedSearch:
             "transitions": search.transitions,
             "terminal": search.terminal_states,
             "held": search.held,
+            "left_out": search.left_out,
             "rows": sorted(search.covered()),
         }
         try:

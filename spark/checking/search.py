@@ -102,7 +102,7 @@ class ClusterSearch(Search):
         levels = self._directory.levels
         if levels:
             last = levels[-1]
-            self.recount(last.transitions, last.terminal, last.held)
+            self.recount(last.transitions, last.terminal, last.held, 0)
             self._rows = set(last.rows)
             self._states = sum(level.states for level in levels)
             self.expanded = self._states - last.states

@@ -19,7 +19,7 @@ LARGE = (
     ((3, 1, 2, 2, 1), 1_876_258, 11_147_495),
     ((2, 2, 2, 2, 1), 6_957_956, 36_624_708),
 )
-BYTES_PER_STATE_MAX = 64
+BYTES_PER_STATE_MAX = 16
 
 
 def reference(bounds: tuple[int, ...]) -> Reference:

@@ -286,7 +286,7 @@ def _examples() -> Iterator[Model]:
     # TLC takes a step of 2PCwithBTM once for each way in which its guard can be shown to hold.
     yield tla("transaction_commit/2PCwithBTM", 1_245, None, commits.Backed)
     yield tla("transaction_commit/TCommit", 34, 94, commits.Agreement)
-    yield tla("transaction_commit/TwoPhase", 288, 1_146, commits.TwoPhase)
+    yield tla("transaction_commit/TwoPhase", 288, 1_146, commits.RefinedTwoPhase)
     yield tla("TwoPhase/MCTwoPhase", 4, 5, puzzles.Handshake)
 
 

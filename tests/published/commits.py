@@ -172,14 +172,18 @@ class TwoPhase(ClosedSystem):
             for j in range(self.managers)
         )
 
+    @sometimes("all commit")
+    def is_committed(self) -> bool:
+        return all(self.member[i].state == COMMITTED for i in range(self.managers))
+
+
+class RefinedTwoPhase(TwoPhase):
+    """TwoPhase, beside what it is for."""
+
     @implements("they do as where nothing says how they agree", Agreement, managers="managers")
     def as_agreement(self, specification: Agreement) -> None:
         for mine, theirs in zip(self.member, specification.member, strict=True):
             theirs.state = mine.state
-
-    @sometimes("all commit")
-    def is_committed(self) -> bool:
-        return all(self.member[i].state == COMMITTED for i in range(self.managers))
 
 
 class Fallible(Environment):

@@ -17,7 +17,7 @@ INTERCHANGEABLE = (
     "byihive/VoucherLifeCycle",
     "transaction_commit/2PCwithBTM",
     "transaction_commit/TCommit",
-    "transaction_commit/TwoPhase",
+    "two-phase commit, 3 managers",
     "two-phase commit, 5",
     "increment, 2 threads",
     "processes that pause",
@@ -69,8 +69,6 @@ def test_a_claim_that_is_published_to_need_more_fairness_holds_with_it() -> None
 def test_every_engine_has_the_published_counts(name: str) -> None:
     model = MODELS[name]
     alike = [counted(model, engine="llvm")]
-    if not has_liveness(model):
-        alike.append(counted(model, engine="llvm", workers=2))
     if model.states * len(model.system().step_instances()) <= IN_PYTHON_MAX:
         alike.append(counted(model, engine="python"))
     if model.states <= BY_MACHINES_MAX:
@@ -78,6 +76,12 @@ def test_every_engine_has_the_published_counts(name: str) -> None:
     assert len({(one.transitions, one.depth, one.terminal_states) for one in alike}) == 1
     taken = [[row.is_taken for row in one.coverage] for one in alike]
     assert all(rows == taken[0] for rows in taken)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", [n for n, one in MODELS.items() if not has_liveness(one)])
+def test_two_workers_have_the_published_counts(name: str) -> None:
+    counted(MODELS[name], engine="llvm", workers=2)
 
 
 @pytest.mark.extended

@@ -230,6 +230,18 @@ class RowCode:
     """Each of its source states, and the number that is covered when it is taken there."""
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """What decides which of the possible steps of a state are taken; see `checker.reduction`."""
+
+    tables: tuple[int, ...]
+    """Steps, their cases, the conditions of these and what depends on what, as numbers."""
+    looks: tuple[str, ...]
+    """Functions of which each gives a bit for each of 32 conditions that hold in a state."""
+    ranks: tuple[str, ...]
+    """Functions whose results, the first counting most, put states into an order."""
+
+
 @dataclass
 class Program:
     """A closed system, lowered."""
@@ -262,6 +274,8 @@ class Program:
     """With symmetry: how many interchangeable blocks there are, the first word of the first, and
     the words of each.
     """
+    reduction: Reduction | None = None
+    """With partial-order reduction."""
 
     @property
     def fanout(self) -> int:

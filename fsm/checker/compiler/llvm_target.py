@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from epochgate.fsm.checker.compiler.ir import Call, Function, Program, walk
+from epochgate.fsm.checker.compiler.ir import Call, Function, Program, Reduction, walk
 from epochgate.fsm.choosing import CHOICES_MAX, WAYS_MAX
 
 if TYPE_CHECKING:
+    from epochgate.fsm.checker.compiler.kernel import Kernel
     from epochgate.fsm.checker.compiler.machine_code import MachineCode, Optimisation
 
 INLINE_STATEMENTS_MAX = 4000
@@ -41,12 +42,14 @@ class LlvmTarget:
         constants: dict[str, int],
         final: str | None = None,
         *,
+        reducing: Sequence[KernelFunction] = (),
         is_quick: bool = True,
     ) -> None:
         from epochgate.fsm.checker.compiler import machine_code as made
 
         self.program, self._final = program, final
         self._kernels, self._inlined, self._constants = kernels, inlined, constants
+        self._reducing = reducing
         code = made.kept(self._key, made.OPTIMISED)
         self.is_optimised = code is not None or not is_quick
         if code is None:
@@ -75,7 +78,11 @@ class LlvmTarget:
             repr((program.words, len(program.faults), self._final)),
             repr((program.posted, program.calls_max, program.endless, program.crowded)),
             repr([step.ways for step in program.steps]),
-            *[inspect.getsource(function) for function in (*self._inlined, *self._kernels)],
+            repr(program.reduction),
+            *[
+                inspect.getsource(function)
+                for function in (*self._inlined, *self._reducing, *self._kernels)
+            ],
             inspect.getsource(kernel),
             inspect.getsource(tape),
             inspect.getsource(llvm_body),
@@ -86,8 +93,8 @@ class LlvmTarget:
     @cached_property
     def text(self) -> str:
         """The module in LLVM's text form, before it is optimised."""
-        kernels, inlined = self._kernels, self._inlined
-        return module_text(self.program, kernels, inlined, self._constants, self._final)
+        kernels, inlined, reducing = self._kernels, self._inlined, self._reducing
+        return module_text(self.program, kernels, inlined, self._constants, self._final, reducing)
 
 
 def module_text(
@@ -96,17 +103,20 @@ def module_text(
     inlined: Sequence[KernelFunction],
     constants: dict[str, int],
     final: str | None,
+    reducing: Sequence[KernelFunction] = (),
 ) -> str:
     """A program with kernels in LLVM's text form, for whichever machine compiles it."""
     from epochgate.fsm.checker.compiler.kernel import Kernel
 
-    module = _ProgramBuilder(program, final).module
-    kernel = Kernel(module, constants)
+    made = _ProgramBuilder(program, final)
+    kernel = Kernel(made.module, constants)
+    if program.reduction is not None:
+        made.reduce(program.reduction, kernel, reducing)
     for function in inlined:
         kernel.add(function, inline=True)
     for function in kernels:
         kernel.add(function)
-    return str(module)
+    return str(made.module)
 
 
 class _ProgramBuilder:
@@ -183,7 +193,8 @@ class _ProgramBuilder:
         w = self.program.words
         shorts = ir.IntType(16)
         types = [WORDS, WORDS, shorts.as_pointer(), I64, WORDS, BYTES]
-        made, b = self._exported("expand", types)
+        name = "expand" if self.program.reduction is None else "successors"
+        made, b = self._exported(name, types)
         state, out, act, start, fault, covered = made.args
         copy, own = b.alloca(I64, size=number(w)), b.alloca(I64, size=number(self.queues.words))
         count = b.alloca(I64)
@@ -267,6 +278,47 @@ class _ProgramBuilder:
         b.branch(bad)
         b.position_at_end(open_way)
         return going_on
+
+    def reduce(
+        self, reduction: Reduction, kernel: Kernel, functions: Sequence[KernelFunction]
+    ) -> None:
+        """Make `expand` of the successors by all steps, and of functions that choose among them;
+        the last of these is given memory and the tables.
+        """
+        import llvmlite.ir as ir
+        from epochgate.fsm.checker.compiler.llvm_body import BYTES, I64, WORDS, number
+
+        made, b = self._exported("look", [WORDS, WORDS, WORDS, BYTES])
+        state, holds, fault, covered = made.args
+        for position, name in enumerate(reduction.looks):
+            found = b.call(self.compiled[name], [state, fault, covered])
+            b.store(found, b.gep(holds, [number(position)]))
+        b.ret(number(0))
+        made, b = self._exported("rises", [WORDS, WORDS, WORDS, BYTES])
+        before, after, fault, covered = made.args
+        above: Any = number(0)
+        for name in reversed(reduction.ranks):
+            old, new = (
+                b.call(self.compiled[name], [one, fault, covered]) for one in (before, after)
+            )
+            decided = b.zext(b.icmp_signed(">", new, old), I64)
+            above = b.select(b.icmp_signed("==", new, old), above, decided)
+        b.ret(above)
+        for function in functions:
+            kernel.add(function, inline=True)
+        halves = ir.IntType(32)
+        table = ir.ArrayType(halves, len(reduction.tables))
+        tables = ir.GlobalVariable(self.module, table, "tables")
+        tables.linkage, tables.global_constant = "internal", True
+        tables.initializer = ir.Constant(table, [*reduction.tables])
+        chosen = self.module.globals[functions[-1].__name__]
+        made, b = self._exported("expand", [*chosen.function_type.args[:6]])
+        memory = [
+            b.alloca(I64, size=number(max(1, len(reduction.looks)))),
+            b.alloca(halves, size=number(kernel.constants["SCRATCH"])),
+            b.bitcast(tables, halves.as_pointer()),
+        ]
+        b.ret(b.call(chosen, [*made.args, *memory]))
 
     def _inspect(self) -> None:
         """inspect(state, fault, covered): bit k is set if the k-th property's method holds."""

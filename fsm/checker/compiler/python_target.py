@@ -107,6 +107,7 @@ class PythonTarget:
         self._enabled: Callable[[Words], list[int]] = names["enabled"]
         self._steps: list[Callable[[list[int]], None]] = names["STEPS"]
         self._properties: dict[str, Callable[[list[int]], int]] = names["PROPERTIES"]
+        self._functions = names
 
     def enabled(self, state: Words) -> list[int]:
         """The numbers of the steps that are possible; raises StepFault if a guard fails."""
@@ -134,6 +135,10 @@ class PythonTarget:
     def holds(self, name: str, state: Words) -> bool:
         """Whether a property's method holds in a state; raises StepFault if it fails."""
         return bool(self._properties[name](list(state)))
+
+    def value(self, function: str, state: Words) -> int:
+        """The result of a function without parameters that changes nothing."""
+        return int(self._functions[self._names[function]](state))
 
     def _module(self) -> str:
         lines = RUN.splitlines()

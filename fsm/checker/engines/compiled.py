@@ -174,6 +174,7 @@ class CompiledSearch(Keeping):
     def _count_up(self) -> None:
         self.transitions = sum(worker[k.TRANSITIONS] for worker in self.workers)
         self.terminal_states = sum(worker[k.STUCK] for worker in self.workers)
+        self.left_out = sum(worker[k.LEFT_OUT] for worker in self.workers)
 
     def _finding(self, worker: Worker, code: int, state: int) -> Finding | None:
         if code == k.VIOLATED:
@@ -261,9 +262,10 @@ class CompiledSearch(Keeping):
                     return Finding(int(part[state]), PROPERTY, held=int(held[1]))
         return None
 
-    def recount(self, transitions: int, terminal_states: int, held: int) -> None:
-        super().recount(transitions, terminal_states, held)
-        self.workers[0].status[[k.TRANSITIONS, k.STUCK]] = transitions, terminal_states
+    def recount(self, transitions: int, terminal_states: int, held: int, left_out: int) -> None:
+        super().recount(transitions, terminal_states, held, left_out)
+        counted = [k.TRANSITIONS, k.STUCK, k.LEFT_OUT]
+        self.workers[0].status[counted] = transitions, terminal_states, left_out
 
     def saved(self, level: Level) -> Iterator[bytes]:
         for part in level:

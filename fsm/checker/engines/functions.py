@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
-from epochgate.fsm.checker.engines import kernels as k
+from epochgate.fsm.checker.engines import kernels as k, reduced
 from epochgate.fsm.checker.engines.graph_kernels import GRAPHS
 from epochgate.fsm.checker.engines.memory import Region
 
@@ -45,8 +45,14 @@ def compiled_target(
         "WIDTH": width,
         "BOX": box_size(program, workers),
     }
+    reducing: tuple[Any, ...] = ()
+    if program.reduction is not None:
+        constants |= reduced.constants(program)
+        reducing = reduced.INLINED
     kernels = (*k.SEARCHES, *GRAPHS)
-    return LlvmTarget(program, kernels, k.INLINED, constants, final, is_quick=is_quick)
+    return LlvmTarget(
+        program, kernels, k.INLINED, constants, final, reducing=reducing, is_quick=is_quick
+    )
 
 
 class Functions:

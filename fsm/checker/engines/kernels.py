@@ -62,7 +62,7 @@ RETURNS_MAX = 64
 
 # Where things stand in the status of a worker; those of the words and pairs follow.
 HEAD, END, NEXT, ROOM, TRANSITIONS = 0, 1, 2, 3, 4
-FAULT, STEP, STUCK, STACK = 8, 10, 11, 12
+FAULT, LEFT_OUT, STEP, STUCK, STACK = 8, 9, 10, 11, 12
 STATUS_WORDS = 24
 
 # What a search returns.
@@ -321,6 +321,7 @@ def descend(
             verdict = FULL
             break
         height = height - 1
+        left_out = status[LEFT_OUT]
         unfold(head, values, plan, at(scratch, W), scratch)
         m = expand(scratch, out, act, 0, at(status, FAULT), covered)
         q = 0
@@ -344,6 +345,7 @@ def descend(
             stack[height] = head
             height += 1
             status[FAULT] = -1
+            status[LEFT_OUT] = left_out
             status[ROOM] = 0
             verdict = FULL
             break

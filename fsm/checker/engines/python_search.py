@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.python_target import StepFault
@@ -25,6 +25,9 @@ from epochgate.fsm.checker.engines.search import (
     distinct,
 )
 from epochgate.fsm.choosing import Choices
+
+if TYPE_CHECKING:
+    from epochgate.fsm.checker.reduction.chooser import Chooser
 
 PIECE = 512
 """States between two pauses."""
@@ -61,6 +64,11 @@ class PlainSearch(Search):
     def __init__(self, target: Target, program: Program, final: str | None) -> None:
         self._target, self._program, self._final = target, program, final
         self._is_symmetric = program.blocks[0] > 1
+        self._chooser: Chooser | None = None
+        if program.reduction is not None:
+            from epochgate.fsm.checker.reduction.chooser import Chooser
+
+            self._chooser = Chooser(program)
         self._numbers: dict[Words, int] = {}
         self._states: list[Words] = []
         self._parents = array("q")
@@ -112,7 +120,9 @@ class PlainSearch(Search):
         state = self._states[number]
         take, numbers, is_symmetric = self._target.take, self._numbers, self._is_symmetric
         codes, before = self._program.steps, self.transitions
-        step = None
+        step, fault = None, None
+        steps: list[int] = []
+        successors: list[Words] = []
         try:
             for step in self._target.enabled(state):
                 for after in (
@@ -120,19 +130,33 @@ class PlainSearch(Search):
                     if codes[step].ways
                     else (take(state, step),)
                 ):
-                    if is_symmetric:
-                        after = canonical(self._program, after)
-                    if after not in numbers:
-                        self._enter(after, number)
-                    self.transitions += 1
-        except StepFault as fault:
-            return Finding(number, fault.number, step)
+                    steps.append(step)
+                    successors.append(after)
+        except StepFault as found:
+            fault = found.number
+        kept = successors if fault is not None else self._kept(state, steps, successors)
+        for after in kept:
+            if is_symmetric:
+                after = canonical(self._program, after)
+            if after not in numbers:
+                self._enter(after, number)
+            self.transitions += 1
+        if fault is not None:
+            return Finding(number, fault, step)
         self.expanded += 1
         if self.transitions == before:
             if self._final is not None and not self._target.holds(self._final, state):
                 return Finding(number, DEADLOCK)
             self.terminal_states += 1
         return None
+
+    def _kept(self, state: Words, steps: list[int], successors: list[Words]) -> list[Words]:
+        """The successors that are looked at: under partial-order reduction, some of them."""
+        if self._chooser is None:
+            return successors
+        places = self._chooser.chosen(state, steps, successors)
+        self.left_out += len(steps) - len(places)
+        return [successors[place] for place in places]
 
     def descend(self, pause: Pause) -> Finding | None:
         stack = [*range(len(self._states))]

@@ -50,6 +50,8 @@ class Search(ABC):
     held: int = 0
     expanded: int = 0
     """States whose successors are known."""
+    left_out: int = 0
+    """Possible steps that were not taken, under partial-order reduction."""
     begun_at: int = 0
     """The depth of the level that `begin` returns: more where a search keeps its levels itself."""
 
@@ -115,9 +117,10 @@ class Search(ABC):
     def close(self) -> None:
         """End what was begun beside the search; what was found can still be read."""
 
-    def recount(self, transitions: int, terminal_states: int, held: int) -> None:
+    def recount(self, transitions: int, terminal_states: int, held: int, left_out: int) -> None:
         """Go on counting from what a saved search had counted."""
         self.transitions, self.terminal_states, self.held = transitions, terminal_states, held
+        self.left_out = left_out
 
 
 def distinct(program: Program, states: Iterable[Words]) -> list[Words]:
