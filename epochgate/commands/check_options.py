@@ -8,6 +8,10 @@ from pathlib import Path
 
 from epochgate.errors import UsageError
 
+PARTIAL_ORDER = (
+    "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "
+    "need not be the shortest; refused for claims about whole runs"
+)
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 PARTIAL_ORDER = (
     "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "

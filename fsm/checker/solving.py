@@ -56,6 +56,8 @@ class Solving:
             reason = solver.reason_unknown()
             if INTERRUPTED in reason:
                 raise KeyboardInterrupt
+            if self.deadline_s is not None and reason in ("timeout", "canceled"):
+                raise Unsolved("the budget of time is used up")
             raise Unsolved(f"the solver gives no answer: {reason}")
         return bool(answer == z3.sat)
 
