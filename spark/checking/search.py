@@ -37,6 +37,8 @@ NEEDED: Final = (*CARRIED, "numpy", "llvmlite")
 """What an executor's Python must have; the pure ones among them are sent."""
 GROUP: Final = "check-of-a-system"
 LOOK_EVERY_S: Final = 0.1
+CANCEL_PATIENCE_S: Final = 30.0
+"""How long a canceled job may take to end."""
 TASKS: Final = "epochgate.spark.checking.tasks"
 
 
@@ -203,7 +205,7 @@ class ClusterSearch(Search):
                     pause()
         except BaseException:
             self._context.cancelJobGroup(GROUP)
-            thread.join()
+            thread.join(CANCEL_PATIENCE_S)
             raise
         if job.results is None:
             raise SearchFailed(
