@@ -20,9 +20,12 @@ from pathlib import Path
 from epochgate.benchmarks.checker import TIMEOUT_S, CountsDiffer, install_spin
 from epochgate.benchmarks.figures import Table
 from epochgate.benchmarks.generated_models import HEAD, MODELS
+from epochgate.exit_codes import ExitCode
 
 RUNS = 3
 CFLAGS = ("-O1", "-w", "-DSAFETY", "-DNOREDUCE")
+COUNTED = (ExitCode.PASS, ExitCode.VACUOUS, ExitCode.UNTAKEN)
+"""Exit codes of a process that has explored all states."""
 
 
 @dataclass
@@ -49,7 +52,7 @@ def _run(samples: Samples, folder: Path, *commands: tuple[str, ...], counted: st
             command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
         found = re.search(counted, done.stdout)
-        if done.returncode not in (0, 3) or (command is commands[-1] and found is None):
+        if done.returncode not in COUNTED or (command is commands[-1] and found is None):
             raise CountsDiffer(
                 f"{' '.join(command)} has counted no states:\n"
                 f"{done.stdout[-800:]}{done.stderr[-800:]}"
