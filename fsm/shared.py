@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.fields import FIELD_KINDS
+from epochgate.fsm.subset.names import SHARED
 
 if TYPE_CHECKING:
     from epochgate.fsm.closed import ClosedSystem
     from epochgate.fsm.machine import Machine
-
-SHARED = "shared"
-"""The name of the machine that holds them."""
 
 
 def declare(system: type[ClosedSystem], base: type[Machine]) -> None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Search = Callable[[ClosedSystem, Progress], Result]
 
 NOT_ON_SPARK = {
-    "simulate": "--simulate",
     "partial_order": "--partial-order",
     "depth_first": "--depth-first",
     "engine": "--engine",

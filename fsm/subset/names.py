@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from epochgate.fsm.machine import Machine
     from epochgate.fsm.system import System
 
+SHARED = "shared"
+"""The name of the machine that holds what all machines of a closed system share."""
+
 
 class Kind(Enum):
     """What a value is to the compiler; `OPAQUE` is passed on but never looked at."""

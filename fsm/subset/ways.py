@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from epochgate.fsm.shared import SHARED
-from epochgate.fsm.subset.names import Kind, MachineArray, OneMachine, Place, Value
+from epochgate.fsm.subset.names import SHARED, Kind, MachineArray, OneMachine, Place, Value
 from epochgate.fsm.subset.tree import (
     FieldOf,
     IndexOf,

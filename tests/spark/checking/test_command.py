@@ -20,7 +20,7 @@ sys.exit(9 if {"pyspark", "py4j"} & {*sys.modules} else code)
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["reference", "--simulate", "5"], "--simulate: this is about a search in one process"),
+        (["reference", "--simulate", "5"], "--simulate takes no --master"),
         (["reference", "--depth-first", "--workers", "2"], "--depth-first, --workers"),
         (["reference", "--master", "spark://host:7077"], "needs a directory that all hosts see"),
         (["live"], "runs without end"),
