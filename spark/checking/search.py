@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from epochgate.errors import EpochgateError
+from epochgate.exit_codes import RunFailed
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.engines.search import (
     Finding,
@@ -42,7 +42,7 @@ CANCEL_PATIENCE_S: Final = 30.0
 TASKS: Final = "epochgate.spark.checking.tasks"
 
 
-class SearchFailed(EpochgateError):
+class SearchFailed(RunFailed):
     """A Spark job of the search has failed; the directory has everything up to its level."""
 
 
@@ -193,7 +193,7 @@ class ClusterSearch(Search):
             try:
                 self._context.setJobGroup(GROUP, what)
                 job.results = rows.collect()
-            except Exception as error:  # noqa: BLE001  whatever it is, it is told on the caller's thread
+            except Exception as error:  # noqa: BLE001  # raised on the caller's thread
                 job.error = error
 
         thread = InheritableThread(target=run, name="epochgate-check", daemon=True)

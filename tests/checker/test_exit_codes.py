@@ -51,6 +51,7 @@ def test_each_outcome_has_its_code(
         (MemoryError(), "House: there is no memory left; set --max-memory"),
         (OSError(28, "No space left on device"), "House: [Errno 28] No space left on device"),
         (ValueError("a fault"), "Traceback"),
+        (AssertionError(), "House: AssertionError\n"),
     ],
 )
 def test_a_run_that_fails_is_no_claim_that_does(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from epochgate.fsm.choosing import CHOICES_MAX
+
 Words = Any
-CHOICES_MAX = 64
 
 
 def choose(tape: Words, count: int) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BOX_SHARED = 1 << 16
 """Keys in a box of one of several workers, who wait for each other between rounds."""
 NO_KEY = -1
+"""Keys are not negative."""
 BLOCK = 1 << 16
 """Keys of a level that are kept together."""
 
