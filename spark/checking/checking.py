@@ -59,6 +59,7 @@ def check_on_spark(
     context = spark.sparkContext
     require_suited(made, directory, context.master)
     with ExitStack() as ending:
+        is_kept = directory is not None
         if directory is None:
             directory = ending.enter_context(
                 tempfile.TemporaryDirectory(prefix="epochgate-levels-")
@@ -74,7 +75,7 @@ def check_on_spark(
             ending.callback(files.close)
             demanded = sum(bits[claim.name] for claim in always)
             code = code_of(program, setting.final)
-            search = ClusterSearch(context, program, code, files, demanded)
+            search = ClusterSearch(context, program, code, files, demanded, is_kept=is_kept)
             ending.callback(search.forget)
             return search
 

@@ -43,7 +43,7 @@ TASKS: Final = "epochgate.spark.checking.tasks"
 
 
 class SearchFailed(RunFailed):
-    """A Spark job of the search has failed; the directory has everything up to its level."""
+    """A Spark job of the search has failed; what is kept of the search ends before its level."""
 
 
 @dataclass
@@ -55,7 +55,9 @@ class _Job:
 
 
 class ClusterSearch(Search):
-    """Explores in the partitions of `directory`, and goes on from what is there."""
+    """Explores in the partitions of `directory`, and goes on from what is there; `is_kept` tells
+    whether the directory outlives the search.
+    """
 
     def __init__(
         self,
@@ -64,7 +66,10 @@ class ClusterSearch(Search):
         code: Code,
         directory: SearchDirectory,
         demanded: int,
+        *,
+        is_kept: bool,
     ) -> None:
+        self._is_kept = is_kept
         self._context, self._program, self._directory = context, program, directory
         self._demanded, self._parts = demanded, directory.parts
         self._settings = {
@@ -210,7 +215,11 @@ class ClusterSearch(Search):
         if job.results is None:
             raise SearchFailed(
                 f"{what} of the search failed: {telling_line(_message(job.error))}\n"
-                f"The levels before it are in {self._directory.path}"
+                + (
+                    f"--resume {self._directory.path} goes on from the level before"
+                    if self._is_kept
+                    else "nothing of it is kept; give a directory with --resume DIR"
+                )
             ) from job.error
         return job.results
 

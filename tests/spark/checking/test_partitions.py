@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from epochgate.exit_codes import ExitCode
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.checker.checking import CannotCheck
 from epochgate.fsm.checker.resuming import CannotResume
@@ -15,13 +17,14 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.studies.reference import Reference
 from epochgate.spark.checking import check_on_spark, tasks
 from epochgate.spark.checking.levels import LevelDamaged
+from epochgate.spark.checking.search import SearchFailed
 from epochgate.spark.checking.store import CHANGED, Folder, Store, StoreFull
 from tests.checker import small_systems as small
 from tests.checker.beginnings import TokenRing
 from tests.checker.broken import LateAcknowledgement, NoValve
 from tests.checker.choices import Lamps, Market
 from tests.spark.checking.alike import found, without_promises
-from tests.spark.checking.one_process import session
+from tests.spark.checking.one_process import Rows, session
 
 pytestmark = pytest.mark.filterwarnings("error")
 STATES, TRANSITIONS = 12_256, 50_778
@@ -229,3 +232,17 @@ def test_memory_that_a_killed_search_has_left_is_given_back() -> None:
     for folder in (used, mine):
         folder.remove()
         folder.close()
+
+
+def test_a_search_that_failed_names_a_directory_only_if_that_is_kept(
+    three: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(rows: Rows) -> list[Any]:
+        raise RuntimeError("the executors are gone")
+
+    monkeypatch.setattr(Rows, "collect", lost)
+    with pytest.raises(SearchFailed, match=re.escape(f"--resume {tmp_path} goes on")) as failed:
+        check_on_spark(three, Reference(**SMALL), directory=tmp_path)
+    assert failed.value.exit_code == ExitCode.RUN_FAILED
+    with pytest.raises(SearchFailed, match="nothing of it is kept; give a directory with --resume"):
+        check_on_spark(three, Reference(**SMALL))
