@@ -35,6 +35,7 @@ class Kernel:
         self.prefetch = module.declare_intrinsic(
             "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
         )
+        self.lowest = module.declare_intrinsic("llvm.cttz", [I64], ir.FunctionType(I64, [I64, I1]))
 
     def add(self, function: Callable[..., Any], *, inline: bool = False) -> ir.Function:
         """Translate one function; those that it calls must have been added before."""
@@ -265,6 +266,10 @@ class _FunctionBuilder:
             pointer, value = self.pointer(node), self.integer(node.args[2])
             seen = b.cmpxchg(pointer, ir.Constant(I64, 0), value, "acq_rel", "acquire")
             return b.extract_value(seen, 1)
+        if node.func.id == "alike":
+            return self.alike(node)
+        if node.func.id == "lowest":
+            return b.call(self.kernel.lowest, [self.integer(node.args[0]), ir.Constant(I1, 1)])
         callee = self.kernel.module.globals[node.func.id]
         arguments = []
         for argument, wanted in zip(node.args, callee.function_type.args, strict=True):
@@ -273,6 +278,19 @@ class _FunctionBuilder:
             else:
                 arguments.append(self.integer(argument))
         return b.call(callee, arguments)
+
+    def alike(self, node: ast.Call) -> ir.Value:
+        """A bit for each of LANES elements, in one line of the cache, that is a value."""
+        b, count = self.builder, self.known["LANES"]
+        lanes = ir.VectorType(I32, count)
+        elements = b.load(b.bitcast(self.pointer(node), lanes.as_pointer()), align=4 * count)
+        value = b.trunc(self.integer(node.args[2]), I32)
+        undefined, first = ir.Constant(lanes, ir.Undefined), ir.Constant(I32, 0)
+        each = b.shuffle_vector(
+            b.insert_element(undefined, value, first), undefined, ir.Constant(lanes, [0] * count)
+        )
+        found = b.bitcast(b.icmp_signed("==", elements, each), ir.IntType(count))
+        return b.zext(found, I64)
 
     def pointer(self, node: ast.expr) -> ir.Value:
         """An array, or `at(array, index)`: the part of it that begins there."""
