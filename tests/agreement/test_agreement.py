@@ -24,6 +24,7 @@ SAMPLE = (
     "broken/pipelining.taken_late",
     "broken/placing.silent_host_trusted",
     "published/two-phase commit, 3 managers",
+    "small/choices.Market",
     "small/gymnasium.Gymnasium",
     "small/relay.Relay",
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from epochgate.fsm.checker.engines.store_kernels import Bytes, Shorts, W, Words, unroll
 from epochgate.fsm.checker.reduction import stubborn
-from epochgate.fsm.checker.reduction.stubborn import choose, is_in
+from epochgate.fsm.checker.reduction.stubborn import choose_steps, is_in
 
 CHOSEN = 0
 """Replaced when it is compiled."""
@@ -52,7 +52,7 @@ def reduced(
     if end - n < 2:
         return end
     look(state, holds, fault, covered)
-    if choose(state, out, act, n, end, fault, covered, holds, sets, tables) == 0:
+    if choose_steps(state, out, act, n, end, fault, covered, holds, sets, tables) == 0:
         return end
     kept = narrowed(out, act, n, end, sets)
     fault[1] = fault[1] + (end - kept)

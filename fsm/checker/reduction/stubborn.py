@@ -185,7 +185,7 @@ def look_around(act: Shorts, first: int, end: int, tables: Words, holds: Words, 
     return count
 
 
-def choose(
+def choose_steps(
     state: Words,
     out: Words,
     act: Shorts,
@@ -232,15 +232,15 @@ def choose(
     return best < count
 
 
-INLINED = (is_in, include, demand, take, following, wait_for, close, look_around, choose)
+INLINED = (is_in, include, demand, take, following, wait_for, close, look_around, choose_steps)
 
 
 def bound(names: Mapping[str, Any]) -> Callable[..., int]:
-    """Return `choose` for one program in plain Python, with these constants and functions."""
+    """Return `choose_steps` for one program in plain Python, with these constants and functions."""
     space: dict[str, Any] = {"unroll": range, "lowest": _lowest, **names}
     for function in INLINED:
         space[function.__name__] = FunctionType(function.__code__, space)
-    found: Callable[..., int] = space["choose"]
+    found: Callable[..., int] = space["choose_steps"]
     return found
 
 
