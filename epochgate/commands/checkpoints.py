@@ -13,9 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epochgate.commands.status import aligned, clock
+from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
+from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
     from epochgate.runtime.store.checkpoint import CompletedCheckpoint
