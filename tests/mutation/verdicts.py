@@ -3,8 +3,8 @@
 A verdict counts as long as what it rests on is the same: the machine, the closed systems around it
 and everything of the models that these import; for one of a scenario or a test no closed system,
 but the file in which this stands; for mutants that survive, all tests and the scenarios in which
-the machine may run, too. Comments count for nothing in the models. A verdict that counts no more is
-kept as a hint: what found the mutant before is asked first.
+the machine may run, too. Comments and docstrings of the models count for nothing. A verdict that
+counts no more is kept as a hint: what found the mutant before is asked first.
 """
 
 from __future__ import annotations
