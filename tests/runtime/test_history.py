@@ -28,21 +28,28 @@ from epochgate.runtime import (
     SubtasksUp,
     Warned,
 )
+from epochgate.runtime.objects.client import ObjectStore, ObstoreObjects
 from epochgate.runtime.observing.history import (
     FORMAT,
     History,
     HistoryFormatUnknown,
-    file_name,
     read_history,
+    recorded_runs,
 )
+from epochgate.runtime.observing.history_files import OBJECTS_MAX, file_name
 from epochgate.runtime.observing.run_summary import KEPT_MAX, RunSummary
 from epochgate.runtime.observing.status import (
     NothingToSee,
     checkpoint_directory_in,
     status_of,
 )
-from epochgate.runtime.store import CheckpointStoreInUse, DirectoryCheckpointStore
+from epochgate.runtime.store import (
+    CheckpointStoreInUse,
+    DirectoryCheckpointStore,
+    ObjectCheckpointStore,
+)
 from epochgate.runtime.store.claim import holder_of
+from tests.runtime.objects.stores import Memory
 
 NOW = 1000.0
 
@@ -302,9 +309,9 @@ def test_a_job_is_found_by_target_working_directory_or_checkpoints(
     assert checkpoint_directory_in(str(tmp_path / named)) == str(checkpoints)
 
 
-def test_a_url_is_refused_with_what_else_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["status", "s3://bucket/table"]) == 2
-    assert "an object store keeps no history" in capsys.readouterr().err
+def test_a_url_of_another_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "hdfs://host/table"]) == 2
+    assert "is a URL of no object store that epochgate knows" in capsys.readouterr().err
 
 
 def test_a_place_without_a_job_is_misuse_with_a_hint(
@@ -384,3 +391,90 @@ def test_a_commit_whose_figures_are_those_of_the_checkpoint_has_them(tmp_path: P
     write(tmp_path, started(), *events).close()
     [run] = read_history(str(tmp_path / "history"))
     assert run.committed == run.figures == figures
+
+
+# beside checkpoints in an object store
+
+URL = "s3://jobs/orders"
+
+
+def stored(memory: Memory) -> ObjectCheckpointStore:
+    return ObjectCheckpointStore(memory.open(URL), job_id="job")
+
+
+def test_a_history_in_an_object_store_tells_the_same() -> None:
+    memory = Memory()
+    with stored(memory) as held:
+        history = History(held.objects, epoch=held.epoch)
+        for event in WHOLE:
+            history.on_event(event)
+    assert read_history(memory.open(URL)) == [replace(summed_up(*WHOLE), epoch=1)]
+    status = status_of(URL, now=NOW, open_objects=memory.open)
+    assert (status.state, status.run and status.run.checkpoints_completed) == ("running", 2)
+    assert status.to_json()["is_held"] is None
+    with stored(memory):
+        later = status_of(URL, now=NOW, open_objects=memory.open)
+        assert (later.state, later.run, len(later.earlier)) == ("starting", None, 1)
+
+
+def test_a_driver_that_was_replaced_overwrites_no_history() -> None:
+    memory = Memory()
+    old = History(stored(memory).objects, epoch=1)
+    old.on_event(started())
+    new = History(stored(memory).objects, epoch=2)
+    new.on_event(started("run-2", 50.0))
+    old.on_event(Warned(60.0, "still here"))
+    first, second = read_history(memory.open(URL))
+    assert (first.run_id, first.warnings) == ("run-1", ["still here"])
+    assert (second.run_id, second.warnings) == ("run-2", [])
+
+
+def test_a_history_in_an_object_store_is_bounded() -> None:
+    memory = Memory()
+    objects = memory.open(URL)
+    history = History(objects, epoch=1, file_bytes_max=3000)
+    history.on_event(started())
+    for number in range(1, 400):
+        history.on_event(completed(number))
+    assert len(objects.list("history")) == OBJECTS_MAX
+    [run] = recorded_runs(objects)
+    assert (run.summary.checkpoints_completed, run.summary.job_id) == (399, "job")
+    ids = [one["checkpoint_id"] for one in run.checkpoints]
+    assert ids == list(range(ids[0], 400))
+    assert len(ids) >= OBJECTS_MAX
+
+
+def test_a_store_that_fails_is_said_once_and_made_good(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    objects = Striking(Memory().open(URL))
+    history = History(objects, epoch=1)
+    history.on_event(started())
+    objects.fails = True
+    for event in WHOLE[1:]:
+        history.on_event(event)
+    assert len(caplog.records) == 1
+    objects.fails = False
+    history.on_event(ended())
+    assert read_history(objects) == [replace(summed_up(*WHOLE, ended()), epoch=1)]
+
+
+class Striking(ObstoreObjects):
+    """Refuses to write while `fails`."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        assert isinstance(objects, ObstoreObjects)
+        super().__init__(objects.url, objects._store)
+        self.fails = False
+
+    def put(self, key: str, data: bytes) -> None:
+        if self.fails:
+            raise OSError("the store does not answer")
+        super().put(key, data)
+
+
+def test_a_checkpoint_keeps_the_figures_of_its_end(tmp_path: Path) -> None:
+    same = replace(completed(2), figures=completed(1).figures)
+    write(tmp_path, started(), completed(1), same, completed(3)).close()
+    [run] = recorded_runs(str(tmp_path / "history"))
+    assert [one["figures"]["rows_read"] for one in run.checkpoints] == [100, 100, 300]
