@@ -140,7 +140,7 @@ def read_history(place: str | ObjectStore) -> list[RunSummary]:
 
 
 def recorded_runs(place: str | ObjectStore) -> list[RecordedRun]:
-    """The same, with what is kept of each event."""
+    """The same, with what is kept of each event. Raises HistoryFormatUnknown, OSError."""
     if isinstance(place, str):
         return _runs_in(lines_in_directory(place), place)
     return _runs_in(lines_in_objects(place), f"{place.url}/{FOLDER}")

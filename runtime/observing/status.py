@@ -135,14 +135,14 @@ def refuse_unless_readable(directory: str) -> None:
 
 
 def status_of(
-    place: str, *, now: float, open_objects: Callable[[str], ObjectStore] = open_url
+    place: str, *, now: float, open_objects: Callable[[str], ObjectStore] | None = None
 ) -> RunStatus:
     """How the job is whose checkpoints are in the directory, or at the URL. Raises
     HistoryFormatUnknown, ObjectStoreUnusable, CheckpointStoreUnusable, OSError.
     """
     if is_url(place):
         try:
-            return _in_objects(place, open_objects(place), now)
+            return _in_objects(place, (open_objects or open_url)(place), now)
         except (OSError, ValueError) as error:
             raise CheckpointStoreUnusable(f"cannot read the history in {place}: {error}") from error
     # The claim first: a run that ends in between is then seen as ended, and not as killed.
