@@ -27,13 +27,13 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Own:
-    """What a command has to say of one result in place of what a check says."""
+    """The words of a command about one result, in place of those of a check."""
 
     figures: Mapping[str, str]
     text: str
-    """What is shown as text: for a simulated run the report, with the word that replays it."""
+    """Shown as text: for a simulated run the report, with the word that replays it."""
     keep: str = ""
-    """What a person copies from the page, shown open."""
+    """For a person to copy from the page; shown open."""
 
 
 def html_page(
@@ -140,7 +140,7 @@ def _differences(found: Counterexample) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _end(found: Counterexample) -> str:
-    """What is wrong, below the last step."""
+    """The fault, told below the last step."""
     if found.cycle is None:
         return f"✕ {found.message}"
     if found.cycle < len(found.steps):
@@ -149,7 +149,7 @@ def _end(found: Counterexample) -> str:
 
 
 def _data(found: Counterexample) -> dict[str, Any]:
-    """What the script needs: the state of everything after each step, and what changed."""
+    """The data of the script: the state of everything after each step, and what changed."""
     start = {
         "label": "",
         "instance": "",

@@ -1,4 +1,4 @@
-"""What simulated tests came to, as files: JUnit XML for continuous integration, and the page that
+"""The outcomes of simulated tests, as files: JUnit XML for continuous integration, and the page that
 counterexamples have, for failures.
 
 A failing run becomes a counterexample: each of its steps acts on the lane of the test, a task, the

@@ -24,7 +24,7 @@ from epochgate.reports.messages import (
 ROW_PX = 46
 HEADER_PX = 54
 LANES_PX_MIN = 640
-"""What few lanes spread over."""
+"""Few lanes spread over this width."""
 LANE_PX_MIN, LANE_PX_MAX = 70, 190
 CHARACTER_PX = 7.4
 SMALL_PX = 6.8
@@ -74,7 +74,7 @@ class _Drawing:
         self.width_px = left + 10
 
     def _written_right(self) -> dict[str, int]:
-        """What the texts at each lane need, right of its middle."""
+        """The width that the texts at each lane need, right of its middle."""
         found: dict[str, int] = {}
         for step in self.found.steps:
             for name in self.found.initial:

@@ -36,7 +36,7 @@ def file_name(number: int) -> str:
 
 
 class HistoryFiles(Protocol):
-    """Where a driver writes. Every operation may raise OSError."""
+    """The place that a driver writes to. Every operation may raise OSError."""
 
     @property
     def size_bytes(self) -> int:

@@ -83,7 +83,7 @@ class RunStatus:
 
 
 def checkpoints_in(path: str) -> str:
-    """Where the checkpoints are that belong to `path`: an ingestion's target, the working directory
+    """Return the place of the checkpoints that belong to `path`: an ingestion's target, the working directory
     beside it, or the checkpoints themselves, in a directory or in an object store.
 
     Raises NothingToSee, ObjectStoreUnusable, and CheckpointStoreUnusable if an object store cannot
@@ -99,7 +99,7 @@ def checkpoints_in(path: str) -> str:
 
 
 def checkpoint_directory_in(path: str) -> str:
-    """Where the checkpoints are that belong to `path`: an ingestion's target, the working directory
+    """Return the place of the checkpoints that belong to `path`: an ingestion's target, the working directory
     beside it, or the directory of checkpoints itself. Raises NothingToSee.
     """
     if "://" in path:
@@ -137,7 +137,7 @@ def refuse_unless_readable(directory: str) -> None:
 def status_of(
     place: str, *, now: float, open_objects: Callable[[str], ObjectStore] | None = None
 ) -> RunStatus:
-    """How the job is whose checkpoints are in the directory, or at the URL. Raises
+    """Tell the state of the job whose checkpoints are in the directory, or at the URL. Raises
     HistoryFormatUnknown, ObjectStoreUnusable, CheckpointStoreUnusable, OSError.
     """
     if is_url(place):

@@ -72,7 +72,7 @@ class Browser:
         self.requests: list[str] = []
         """The URLs that the page has asked for."""
         self.errors: list[str] = []
-        """What its scripts and its policy have complained of."""
+        """The complaints of its scripts and of its policy."""
         try:
             self._attach()
         except BaseException:

@@ -1,4 +1,4 @@
-"""What is asked of each page, in each width and scheme."""
+"""The demands on each page, in each width and scheme."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def looks_right(browser: Browser, url: str, axe: str, name: str) -> None:
 
 
 def overlaps(browser: Browser, selector: str) -> int:
-    """How many of the elements lie over another of them."""
+    """Count the elements that lie over another of them."""
     return int(browser.run(OVERLAPS.replace("NAMED", repr(selector))))
 
 
