@@ -46,8 +46,8 @@ def shown(value: Any) -> str:
 
 
 def changes(step: TraceStep) -> Iterator[tuple[str, Any, Any]]:
-    """The changes of a step, each as its place, what it was and what it is; of an array the elements
-    that differ, and a channel as a whole.
+    """The changes of a step, each as its place, what it was and what it is; of an array the
+    elements that differ, and a channel as a whole.
     """
     for place, (was, now) in step.changed.items():
         if place in step.channels:

@@ -83,8 +83,8 @@ class RunStatus:
 
 
 def checkpoints_in(path: str) -> str:
-    """Return the place of the checkpoints that belong to `path`: an ingestion's target, the working directory
-    beside it, or the checkpoints themselves, in a directory or in an object store.
+    """Return the place of the checkpoints that belong to `path`: an ingestion's target, the working
+    directory beside it, or the checkpoints themselves, in a directory or in an object store.
 
     Raises NothingToSee, ObjectStoreUnusable, and CheckpointStoreUnusable if an object store cannot
     be asked.
@@ -99,8 +99,8 @@ def checkpoints_in(path: str) -> str:
 
 
 def checkpoint_directory_in(path: str) -> str:
-    """Return the place of the checkpoints that belong to `path`: an ingestion's target, the working directory
-    beside it, or the directory of checkpoints itself. Raises NothingToSee.
+    """Return the place of the checkpoints that belong to `path`: an ingestion's target, the working
+    directory beside it, or the directory of checkpoints itself. Raises NothingToSee.
     """
     if "://" in path:
         raise NothingToSee(
