@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.checkpoints import NoCheckpoint, checkpoints_of, stored_at
-from epochgate.commands.status import aligned, clock
+from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
+from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
     from epochgate.runtime import Committables, Committer, Sink, SinkStart
