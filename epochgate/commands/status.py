@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from epochgate.runtime.observing.run_summary import RunSummary
     from epochgate.runtime.observing.status import RunStatus
 
+from epochgate.exit_codes import codes_of
+
 HELP = "show the state of a job, running or ended"
 DESCRIPTION = """\
 Show the state of a job, while it runs or after its end: files and rows done,
@@ -23,14 +25,13 @@ checkpoints with the duration of each subtask, failures and restarts. The comman
 reads the history beside the job's checkpoints. The lock of that directory shows
 whether a job runs or was killed."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate status table                 of `epochgate ingest incoming table`
   epochgate status checkpoints/orders    of a job of your own, by its checkpoints
   epochgate status table --json          one JSON object, for programs
 
-Exit codes: 0 it runs, or has finished; 1 it has failed, or was canceled or killed;
-2 there is no such job."""
+{codes_of("status")}"""
 
 EARLIER_SHOWN = 5
 CHECKPOINTS_SHOWN = 5
