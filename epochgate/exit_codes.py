@@ -1,4 +1,4 @@
-"""What the exit codes of the commands say: the one table of them, which `--help` and the docs show.
+"""The exit codes of the commands: the one table of them, which `--help` and the docs show.
 
 An error that a user can mend ends each command with 2; see `epochgate.errors`.
 """
@@ -12,7 +12,7 @@ from epochgate.errors import EpochgateError
 
 
 class ExitCode(IntEnum):
-    """How a check ended; of several systems the first of WORST_FIRST that occurs is given."""
+    """The end of a check; of several systems the first of WORST_FIRST that occurs is given."""
 
     PASS = 0
     FAIL = 1

@@ -38,7 +38,7 @@ examples:
 
 
 class AssignmentRefused(UsageError):
-    """What is to be set is not NAME=JSON."""
+    """The assignment is not NAME=JSON."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
