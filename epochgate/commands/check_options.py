@@ -71,6 +71,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "hosts see",
     )
     add(
+        "--spill",
+        type=Path,
+        metavar="DIR",
+        help="keep the states in files there instead of in memory, and go on from them",
+    )
+    add(
         "--master",
         metavar="MASTER",
         help="search in the tasks of a Spark job: spark://host:7077, yarn, or local[2]",
@@ -178,6 +184,7 @@ def expect_of_one_kind(arguments: argparse.Namespace) -> None:
         "--max-memory": arguments.max_memory is not None,
         "--optimise-from": arguments.optimise_from is not None,
         "--resume": arguments.resume is not None,
+        "--spill": arguments.spill is not None,
         "--master": arguments.master is not None,
     }
     of_walks = {"--simulate": arguments.simulate is not None}
