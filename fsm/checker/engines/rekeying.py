@@ -14,7 +14,7 @@ from epochgate.errors import InvariantBroken
 from epochgate.fsm.checker.engines import store_kernels as s
 from epochgate.fsm.checker.engines.functions import NO_KEY
 from epochgate.fsm.checker.engines.key_files import KeyFile
-from epochgate.fsm.checker.engines.plan import parts_for, plan
+from epochgate.fsm.checker.engines.plan import plan
 from epochgate.fsm.checker.engines.replanning import SAMPLE_MAX, TooManyNumbers, renamed
 from epochgate.fsm.checker.engines.store import NoRoom, Values
 
@@ -30,7 +30,7 @@ def rekey(search: SpillingSearch) -> None:
     count, words = search.known, search.program.words
     sample = search.spelled(_sample(search)).reshape(-1, words)
     old = search.former = search.values
-    parts = min(parts_for(words, old.allocated), len(old.plan.parts))
+    parts = min(search.parts(old.allocated), len(old.plan.parts))
     while True:
         search.values = search.numbering(plan(words, parts, sample))
         for worker in search.workers:

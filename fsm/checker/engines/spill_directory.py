@@ -39,6 +39,7 @@ class Directory:
         self._number = 0
         self._descriptor = -1
         self._words: list[Any] = []
+        self._named: set[str] = set()
 
     def open(self) -> dict[str, Any] | None:
         """Claim the directory; returns what the manifest says, None for a new search."""
@@ -61,7 +62,8 @@ class Directory:
         if found is not None:
             self._words = found["words"]
             self._number = found["number"]
-        self._clear(found)
+        self._named = _named(found)
+        self._clear()
         return found
 
     def _manifest(self) -> dict[str, Any]:
@@ -143,15 +145,13 @@ class Directory:
         os.fsync(self._descriptor)
         beside.replace(self.path / MANIFEST)
         os.fsync(self._descriptor)
-        self._clear(found)
+        self._named = _named(found)
+        self._clear()
 
-    def _clear(self, found: dict[str, Any] | None) -> None:
-        """Remove what a manifest does not name."""
-        named = {MANIFEST}
-        if found is not None:
-            named |= {found["words"][0], *(file[0] for level in found["levels"] for file in level)}
+    def _clear(self) -> None:
+        """Remove what the manifest does not name."""
         for entry in self.path.iterdir():
-            if entry.name not in named and OWN.fullmatch(entry.name):
+            if entry.name not in self._named and OWN.fullmatch(entry.name):
                 entry.unlink()
 
     def _new(self, kind: str) -> Path:
@@ -173,6 +173,7 @@ class Directory:
         """What to say when a file could not be written since the disk is full."""
         if error.errno not in FULL:
             return None
+        self._clear()
         return Stopped(
             f"{self.path} has no room for more ({error.strerror}); what the last manifest there "
             f"names is kept: free space, or move the directory to a larger disk, and the same "
@@ -184,3 +185,10 @@ class Directory:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _named(found: dict[str, Any] | None) -> set[str]:
+    """The files that a manifest names."""
+    if found is None:
+        return set()
+    return {found["words"][0], *(file[0] for level in found["levels"] for file in level)}

@@ -135,10 +135,9 @@ class SpillingSearch(CompiledSearch):
     def begin(self, initial: Iterable[Words]) -> Level:
         self.begins = distinct(self.program, initial)
         width, begins = self.program.words, len(self.begins)
-        if begins > 1:
-            numbers = max(32 * len(self.workers) * self.numbers_of_a_state, begins * 2 * width)
-            first = plan(width, parts_for(width, numbers), np.array(self.begins[:SAMPLE_MAX]))
-            self.values = self.numbering(first)
+        if begins > 1 or self._is_full:
+            first = np.array(self.begins[:SAMPLE_MAX])
+            self.values = self.numbering(plan(width, self.parts(begins * 2 * width), first))
         with self.writing():
             found = self.directory.open()
         if found is not None:
@@ -386,14 +385,25 @@ class SpillingSearch(CompiledSearch):
                 raise stopped from error
             raise
 
+    @property
+    def _spare_numbers(self) -> int:
+        """What all threads may be given twice."""
+        shared = 4 if len(self.workers) == 1 else 32
+        return 2 * shared * len(self.workers) * self.numbers_of_a_state
+
+    @property
+    def _is_full(self) -> bool:
+        return self.values.allocated + self._spare_numbers > self.values.plan.numbers_max
+
+    def parts(self, numbers: int) -> int:
+        """How many parts a key may have when this many numbers are in use."""
+        return parts_for(self.program.words, numbers + 2 * self._spare_numbers)
+
     def have_numbers(
         self, worker: Worker, needed: int = 0, *, spare_bytes: int | None = None
     ) -> None:
         # A way to a violation is told without new keys: some numbers are kept for it.
-        shared = 4 if len(self.workers) == 1 else 32
-        spare = 2 * shared * len(self.workers) * self.numbers_of_a_state
-        is_full = self.values.allocated + spare > self.values.plan.numbers_max
-        if is_full and spare_bytes is None and self.former is None:
+        if self._is_full and spare_bytes is None and self.former is None:
             raise Outgrown
         super().have_numbers(worker, needed, spare_bytes=spare_bytes)
 
