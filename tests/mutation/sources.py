@@ -33,7 +33,8 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
 
 def without_docstrings(node: ast.AST) -> ast.AST:
     """Remove each docstring from a syntax tree, in place, and return the tree."""
-    return _DocstringRemover().visit(node)
+    _DocstringRemover().visit(node)
+    return node
 
 
 class _DocstringRemover(ast.NodeTransformer):

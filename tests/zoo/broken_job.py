@@ -177,7 +177,7 @@ class NothingAfterAnAbort(Checkpoint):
 
 
 class AbortNotForwarded(Holder):
-    """The wrapper of the coordinator does not pass on that a checkpoint was aborted."""
+    """What wraps the coordinator does not pass on that a checkpoint was aborted."""
 
     def call_aborted(self, checkpoint: int) -> None:
         pass
@@ -264,7 +264,7 @@ class NoLastCheckpoint(JobLifecycle):
 
 
 class LedgerInMemory(GlobalCommitter):
-    """The commits that are not known to be made are known to the driver alone."""
+    """What is not known to be committed is known to the driver alone."""
 
     def carry_ledger(self, checkpoint: int) -> None:
         pass

@@ -149,7 +149,7 @@ class Comparing(Listing):
 
 
 def stalled(world: World) -> None:
-    """Return what is sent to an attempt reaches that attempt or none."""
+    """What is sent to an attempt reaches that attempt or none."""
     job = world.job(CountingProvider(Stalled), operators=Comparing, subtasks=2)
     world.always(
         "an event reaches the attempt that it was sent to",

@@ -18,7 +18,7 @@ from tests.zoo import bodies
 
 
 def swallowed_error(patch: pytest.MonkeyPatch) -> None:
-    """Return what a coordinator raises is logged, and the job goes on."""
+    """What a coordinator raises is logged, and the job goes on."""
 
     def guarded(self: Coordinators, number: int, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -52,7 +52,7 @@ def one_committable(patch: pytest.MonkeyPatch) -> None:
 
 
 def ledger_not_stored(patch: pytest.MonkeyPatch) -> None:
-    """Return what waits to be committed is in no checkpoint but its own."""
+    """What waits to be committed is in no checkpoint but its own."""
     patch.setattr(Checkpoints, "keep_uncommitted", lambda *_: None)
 
 
