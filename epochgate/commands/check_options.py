@@ -13,10 +13,6 @@ PARTIAL_ORDER = (
     "need not be the shortest; refused for claims about whole runs"
 )
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-PARTIAL_ORDER = (
-    "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "
-    "need not be the shortest; refused for claims about whole runs"
-)
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +59,26 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")
     add("--max-memory", type=memory, metavar="SIZE", help="for instance 800M or 4G")
     add("--max-seconds", type=float, metavar="S", help="stop after S seconds of search or walks")
+    declare_places(parser)
+    declare_inductive(parser)
+    add(
+        "--simulate",
+        type=int,
+        metavar="STEPS",
+        help="take this many random steps instead, in walks",
+    )
+    add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
+    declare_files(parser)
+    add(
+        "--list",
+        action="store_true",
+        help="list the systems, or the constants of those that are named, and stop",
+    )
+
+
+def declare_places(parser: argparse.ArgumentParser) -> None:
+    """Declare where a search may be kept."""
+    add = parser.add_argument
     add(
         "--resume",
         type=Path,
@@ -80,20 +96,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--master",
         metavar="MASTER",
         help="search in the tasks of a Spark job: spark://host:7077, yarn, or local[2]",
-    )
-    declare_inductive(parser)
-    add(
-        "--simulate",
-        type=int,
-        metavar="STEPS",
-        help="take this many random steps instead, in walks",
-    )
-    add("--seed", type=int, default=1, metavar="N", help="of --simulate (default: 1)")
-    declare_files(parser)
-    add(
-        "--list",
-        action="store_true",
-        help="list the systems, or the constants of those that are named, and stop",
     )
 
 

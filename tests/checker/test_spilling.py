@@ -61,7 +61,7 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(SpillingSearch, "capacity", property(lambda self: 6 * self.fanout))
     monkeypatch.setattr(spilling, "BLOCK_KEYS", 16)
-    monkeypatch.setattr(spilling, "WINDOW", 32)
+    monkeypatch.setattr(key_files, "WINDOW", 32)
     monkeypatch.setattr(spilling, "SHARED_FROM", 40)
     monkeypatch.setattr(spilling, "PARTS_MAX", 2)
     monkeypatch.setattr(spilling, "MERGED_TOGETHER", 64)
@@ -71,9 +71,7 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_systems_are_explored_as_in_memory(
-    seed: int, cramped: None, tmp_path: Path
-) -> None:
+def test_random_systems_are_explored_as_in_memory(seed: int, cramped: None, tmp_path: Path) -> None:
     system = random_system(seed, tmp_path)
     plain = check(system)
     for workers in (1, 2):
@@ -350,5 +348,5 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_claims_about_whole_runs_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(CannotCheck, match="'[^']+' is about whole runs, for which all states"):
+    with pytest.raises(CannotCheck, match=r"'[^']+' is about whole runs, for which all states"):
         check(small.PoliteHouse, spill=tmp_path)

@@ -24,7 +24,9 @@ from epochgate.fsm.checker.engines.key_kernels import DISTANCE_BYTES_MAX, key_fu
 INDEX = np.dtype([("begin", "<i8"), ("first", "<i8"), ("bytes", "<u4"), ("keys", "<u4"),
                   ("checksum", "<u4")])  # fmt: skip
 FEW = 16
-"""Known keys are looked up one by one if there are so many times as many others."""
+"""Known keys are looked up one by one where there are at least this many times as many others."""
+WINDOW = 1 << 16
+"""Keys that are looked for in all files together; they stay in the fast cache."""
 
 
 class Damaged(RunFailed):
@@ -136,17 +138,27 @@ class Writer:
         self._index: list[tuple[int, int, int, int, int]] = []
         self._end = 0
 
-    def add(self, keys: Any) -> None:
-        """Add keys, all larger than those before."""
+    def written(self, parts: Iterable[Any]) -> KeyFile | None:
+        """The file of keys that come in order; None if there are none."""
+        try:
+            for keys in parts:
+                for start in range(0, len(keys), self._block_keys):
+                    self._add(keys[start : start + self._block_keys])
+            return self._finished()
+        except BaseException:
+            self._drop()
+            raise
+
+    def _add(self, keys: Any) -> None:
+        """Add at most as many keys as a block has."""
         self._waiting.append(keys)
         self._waiting_keys += len(keys)
         if self._waiting_keys < self._block_keys:
             return
         joined = np.concatenate(self._waiting)
-        whole = len(joined) // self._block_keys * self._block_keys
-        for start in range(0, whole, self._block_keys):
-            self._write(joined[start : start + self._block_keys])
-        self._waiting, self._waiting_keys = [joined[whole:]], len(joined) - whole
+        self._write(joined[: self._block_keys])
+        rest = joined[self._block_keys :]
+        self._waiting, self._waiting_keys = [rest], len(rest)
 
     def _write(self, keys: Any) -> None:
         length = key_functions().encode(keys.ctypes.data, len(keys), self._data.ctypes.data)
@@ -155,12 +167,11 @@ class Writer:
         self._file.write(data)
         self._end += length
 
-    def finished(self) -> KeyFile | None:
-        """The file, once the disk has it; None if no key was added."""
+    def _finished(self) -> KeyFile | None:
         if self._waiting_keys:
             self._write(np.concatenate(self._waiting))
         if not self._index:
-            self.drop()
+            self._drop()
             return None
         index = np.array(self._index, INDEX).tobytes()
         self._file.write(index)
@@ -170,8 +181,7 @@ class Writer:
         size = self._end + len(index)
         return KeyFile(self._path, size, zlib.crc32(index), len(self._index))
 
-    def drop(self) -> None:
-        """Remove what was written."""
+    def _drop(self) -> None:
         # What a full disk has kept waiting fails once more.
         with suppress(OSError):
             self._file.close()
@@ -206,6 +216,18 @@ class Known:
         if number != self._number:
             self._keys, self._number = self._file.read(number), number
         return self._keys
+
+
+def unknown(keys: Any, files: Iterable[KeyFile]) -> Iterator[Any]:
+    """Those of sorted keys that are in no file, in parts; the keys are moved for it."""
+    calls, marks = key_functions(), np.empty(WINDOW, np.uint8)
+    known = [Known(file) for file in files]
+    for start in range(0, len(keys), WINDOW):
+        part = keys[start : start + WINDOW]
+        marks[:] = 0
+        for each in known:
+            each.mark(part, marks)
+        yield part[: calls.unmarked(part.ctypes.data, len(part), marks.ctypes.data)]
 
 
 def merged(files: Iterable[KeyFile], room: int) -> Iterator[Any]:

@@ -108,5 +108,5 @@ def _sorted_file(search: SpillingSearch, filled: int) -> list[KeyFile]:
     part = search.buffer.array[:filled]
     part.sort()
     with search.writing():
-        file = search.written([part] if filled else [])
+        file = search.directory.writer().written([part])
     return [] if file is None else [file]

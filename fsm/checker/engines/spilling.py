@@ -26,7 +26,7 @@ from epochgate.fsm.checker.engines.choice import Setting
 from epochgate.fsm.checker.engines.compiled import SHARED_PIECE, CompiledSearch
 from epochgate.fsm.checker.engines.functions import NO_KEY, Worker, address, compiled_target
 from epochgate.fsm.checker.engines.keeping import PLANNED_FROM
-from epochgate.fsm.checker.engines.key_files import Block, KeyFile, Known, merged
+from epochgate.fsm.checker.engines.key_files import Block, KeyFile, merged, unknown
 from epochgate.fsm.checker.engines.key_kernels import key_functions
 from epochgate.fsm.checker.engines.memory import Region
 from epochgate.fsm.checker.engines.plan import Plan, parts_for, plan
@@ -38,8 +38,6 @@ from epochgate.fsm.checker.engines.store_kernels import VALUE_NEXT
 from epochgate.fsm.checker.memory_limit import usable_bytes
 from epochgate.fsm.checker.resuming import identity
 
-WINDOW = 1 << 16
-"""Keys that are looked for in all files together; they stay in the fast cache."""
 SHARED_FROM = 1 << 20
 """Keys that are shared out among the threads when they are looked for."""
 BUFFERED_MIN = 64
@@ -288,13 +286,13 @@ class SpillingSearch(CompiledSearch):
         self._sort()
         shares = len(self.workers) if self.filled > SHARED_FROM else 1
         bounds = [self.filled * share // shares for share in range(shares + 1)]
+        parts = [self.buffer.array[first:end] for first, end in pairwise(bounds)]
+        files = [*chained.from_iterable(self.levels)]
         with self.writing():
-            ranges = [*pairwise(bounds)]
-            if self._executor is not None and shares > 1:
-                files = [*self._executor.map(self._written, ranges)]
-            else:
-                files = [*map(self._written, ranges)]
-        self.levels[-1] += [file for file in files if file is not None]
+            writers = [self.directory.writer() for _ in parts]
+            shared = self._executor.map if self._executor is not None else map
+            made = [*shared(lambda to, keys: to.written(unknown(keys, files)), writers, parts)]
+        self.levels[-1] += [file for file in made if file is not None]
         self.count()
         self.filled = 0
         if (capacity := self.capacity) < self._touched:
@@ -303,46 +301,19 @@ class SpillingSearch(CompiledSearch):
         if not is_last:
             self.commit()
 
-    def _written(self, ends: tuple[int, int]) -> KeyFile | None:
-        """Write a range of the sorted keys without those that are known."""
-        calls, marks = key_functions(), np.empty(WINDOW, np.uint8)
-        known = [Known(file) for level in self.levels for file in level]
-        writer = self.directory.writer()
-        try:
-            for start in range(*ends, WINDOW):
-                keys = self.buffer.array[start : min(start + WINDOW, ends[1])]
-                marks[:] = 0
-                for each in known:
-                    each.mark(keys, marks)
-                left = calls.unmarked(address(keys), len(keys), address(marks))
-                writer.add(keys[:left])
-            return writer.finished()
-        except BaseException:
-            writer.drop()
-            raise
-
     def _join_parts(self) -> None:
         """Make one file of a level of many."""
         parts = self.levels[-1]
         if len(parts) <= PARTS_MAX:
             return
         with self.writing():
-            whole = self.written(merged(parts, MERGED_TOGETHER))
+            whole = self.directory.writer().written(
+                merged(parts, min(MERGED_TOGETHER, self.capacity))
+            )
         self.levels[-1] = [whole] if whole is not None else []
         self.count()
         for part in parts:
             part.close()
-
-    def written(self, keys: Iterable[Any]) -> KeyFile | None:
-        """A file of keys that come in order."""
-        writer = self.directory.writer()
-        try:
-            for some in keys:
-                writer.add(some)
-            return writer.finished()
-        except BaseException:
-            writer.drop()
-            raise
 
     def _numbered(self) -> tuple[Any, ...]:
         return self.values, [worker[VALUE_NEXT] for worker in self.workers]
