@@ -1,4 +1,4 @@
-"""Where `epochgate check` searches: in this process, or in the tasks of a Spark session."""
+"""The place where `epochgate check` searches: this process, or the tasks of a Spark session."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ NOT_ON_SPARK = {
     "depth_first": "--depth-first",
     "engine": "--engine",
     "optimise_from": "--optimise-from",
+    "spill": "--spill",
 }
 """Options that are about a search in one process."""
 
@@ -92,6 +93,7 @@ def _in_this_process(
         order="depth" if arguments.depth_first else "breadth",
         optimise_from=arguments.optimise_from,
         resume=arguments.resume,
+        spill=arguments.spill,
         progress=progress,
         **_budgets(arguments),
     )

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.checkpoints import NoCheckpoint, checkpoints_of, stored_at
-from epochgate.commands.status import aligned, clock
+from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
+from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
     from epochgate.runtime import Committables, Committer, Sink, SinkStart
@@ -27,7 +29,7 @@ are not known to be done. Each start of the job repeats them, which changes
 nothing if they were done. If the job cannot start because its commits fail,
 commit them here when the target accepts them, or give them up."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate commits list table                 of `epochgate ingest incoming table`
   epochgate commits show table 12              file by file
@@ -43,7 +45,7 @@ examples:
 list and show may be used while the job runs. commit and give-up lock the checkpoints as a
 driver does. In a directory they are refused while the job runs. An object store cannot
 tell whether a job runs, so end the job first.
-Exit codes: 0 done, or nothing is in doubt; 1 a commit has failed; 2 misuse."""
+{codes_of("commits")}"""
 
 
 class SinkUnknown(UsageError):
@@ -51,7 +53,7 @@ class SinkUnknown(UsageError):
 
 
 class NotSaidWhich(UsageError):
-    """What to give up was not said."""
+    """The commits to give up were not said."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +184,7 @@ def _give_up_missing(arguments: argparse.Namespace, newest: CompletedCheckpoint)
 def _creator(
     arguments: argparse.Namespace, newest: CompletedCheckpoint
 ) -> Callable[[SinkStart], Committer]:
-    """What makes the committer of the sink."""
+    """Return the maker of the committer of the sink."""
     from epochgate.commands.named_class import named_class
     from epochgate.runtime import Sink
 
@@ -202,7 +204,7 @@ def _creator(
 
 
 def _is_target(place: str) -> bool:
-    """Whether the checkpoints lie beside `place`, as they do for a target."""
+    """Return whether the checkpoints lie beside `place`, as they do for a target."""
     from epochgate.runtime.objects.client import is_url
     from epochgate.spark.parquet_sink import working_directory_of
 
@@ -304,7 +306,7 @@ def _by_sink(part: Committables) -> dict[str, list[Any]]:
 
 
 def _rows(values: list[Any]) -> str:
-    """How many rows they have; "-" where that is not known of all."""
+    """Tell how many rows they have; "-" where that is not known of all."""
     from epochgate.spark.ingest.after_commit import readable
 
     found = [readable(value) for value in values]

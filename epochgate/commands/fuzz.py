@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from epochgate.commands.named_class import named_class
 from epochgate.console import progress
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.testing.worlds.searching import Found
@@ -38,7 +39,7 @@ DESCRIPTION = (
     "Drive whole simulated jobs through random failures at every moment: events "
     "and records count exactly once, and nothing gets stuck."
 )
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate fuzz                          epochgate itself, in 500 runs and the same each time
   epochgate fuzz --profile nightly        with new seeds, until it is interrupted
@@ -49,7 +50,7 @@ With MODULE[:TEST] your own coordinators, operators and sources are fuzzed, in s
 (docs/testing.md); without it epochgate itself, with user code that is made up. Sinks of your own
 are certified by `epochgate certify-sink` (docs/certifying.md).
 
-Exit codes: 0 nothing found, 1 a test has failed, 2 misuse."""
+{codes_of("fuzz")}"""
 CI_S = 180.0
 FOREVER_S = 10 * 365 * 86400.0
 
@@ -106,12 +107,12 @@ def _minutes(text: str) -> float:
 
 
 class NoSimulatedTest(UsageError):
-    """What is named is no simulated test."""
+    """The object that is named is no simulated test."""
 
 
 @dataclass
 class Limit:
-    """When it is enough: `effort` times the runs that each test says, or after the seconds."""
+    """The end of a search: `effort` times the runs that each test says, or after the seconds."""
 
     effort: float
     seconds: float
@@ -127,7 +128,7 @@ class Limit:
         return self.seconds - self.taken_s()
 
     def is_enough(self, simulation: Simulation, found: Found) -> bool:
-        """Whether a test needs no more runs."""
+        """Return whether a test needs no more runs."""
         from epochgate.runtime.testing.worlds.simulate import Systematic
 
         if isinstance(simulation, Systematic):
@@ -194,7 +195,7 @@ def _limit(arguments: argparse.Namespace) -> Limit:
 def _places(
     arguments: argparse.Namespace,
 ) -> Iterator[tuple[Callable[[list[Part]], list[Scanned]], int]]:
-    """What runs a round of parts, and how many of them at once."""
+    """Return what runs a round of parts, and how many of them at once."""
     from epochgate.runtime.testing.worlds.spreading import scan
 
     if arguments.master is not None:
@@ -255,7 +256,7 @@ def _search(
 
 
 def _pace(found: dict[str, Found], limit: Limit) -> str:
-    """How many seeds there were, and how many an hour has."""
+    """Tell how many seeds there were, and how many an hour has."""
     seeds, seconds = sum(each.seeds for each in found.values()), limit.taken_s()
     hourly = f": {3600 * seeds / seconds:,.0f} an hour" if seeds else ""
     return f"{seeds:,} seeds in {seconds:.1f} s{hourly}"

@@ -1,4 +1,4 @@
-"""What a person reads of a result: a table of claims, what was never taken, and a numbered
+"""The report of a result to a person: a table of claims, what was never taken, and a numbered
 counterexample.
 """
 
@@ -66,6 +66,8 @@ def _how(result: Result) -> str:
     # Of a small search, what the engine sets aside at its beginning is nearly all of it.
     is_telling = result.states >= STATES_TO_TELL_BYTES
     memory = f", {result.bytes_per_state:.0f} bytes a state" if is_telling else ""
+    if result.disk_bytes:
+        memory += f", {result.disk_bytes / result.states:.1f} more on disk"
     return (
         f"{result.engine}{workers}{order}{symmetry}: compiled in {result.compile_seconds:.2f} s, "
         f"searched in {result.search_seconds:.2f} s{memory}"

@@ -7,7 +7,7 @@ that is reached decides the step's verdict, whatever runs after it.
 from __future__ import annotations
 
 import operator as arithmetic
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -178,8 +178,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Fault:
-    """What can go wrong at one place of the source: `kind` is refused, assertion, range, overflow,
-    empty, index, changed, choice, division, shift, crowded or endless.
+    """A fault that can happen at one place of the source: `kind` is refused, assertion, range,
+    overflow, empty, index, changed, choice, division, shift, crowded or endless.
     """
 
     kind: str
@@ -232,12 +232,16 @@ class RowCode:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What decides which of the possible steps of a state are taken; see `checker.reduction`."""
+    """The function that decides which of the possible steps of a state are taken; see
+    `checker.reduction`.
+    """
 
     tables: tuple[int, ...]
     """Steps, their cases, the conditions of these and what depends on what, as numbers."""
+    constants: Mapping[str, int]
+    """How many of these there are, and where what stands in the tables."""
     looks: tuple[str, ...]
-    """Functions of which each gives a bit for each of 32 conditions that hold in a state."""
+    """Functions of which each gives a bit for each of 64 conditions that hold in a state."""
     ranks: tuple[str, ...]
     """Functions whose results, the first counting most, put states into an order."""
 
@@ -279,7 +283,7 @@ class Program:
 
     @property
     def fanout(self) -> int:
-        """How many successors a state may have."""
+        """The number of successors that a state may have."""
         return sum(max(1, step.ways) for step in self.steps)
 
 

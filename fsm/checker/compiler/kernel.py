@@ -35,7 +35,6 @@ class Kernel:
         self.prefetch = module.declare_intrinsic(
             "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
         )
-        self.lowest = module.declare_intrinsic("llvm.cttz", [I64], ir.FunctionType(I64, [I64, I1]))
 
     def add(self, function: Callable[..., Any], *, inline: bool = False) -> ir.Function:
         """Translate one function; those that it calls must have been added before."""
@@ -269,7 +268,7 @@ class _FunctionBuilder:
         if node.func.id == "alike":
             return self.alike(node)
         if node.func.id == "lowest":
-            return b.call(self.kernel.lowest, [self.integer(node.args[0]), ir.Constant(I1, 1)])
+            return b.cttz(self.integer(node.args[0]), ir.Constant(I1, 1))
         callee = self.kernel.module.globals[node.func.id]
         arguments = []
         for argument, wanted in zip(node.args, callee.function_type.args, strict=True):
