@@ -13,10 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epochgate.commands.status import aligned, clock
+from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
+from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
     from epochgate.runtime.store.checkpoint import CompletedCheckpoint
@@ -91,17 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def checkpoints_of(place: str) -> str:
-    """The directory or URL of the checkpoints that belong to `place`. Raises NothingToSee, and
-    CheckpointStoreUnusable if an object store cannot be asked.
-    """
-    from epochgate.runtime.objects.client import is_url
-    from epochgate.runtime.observing.status import CHECKPOINTS, checkpoint_directory_in
-    from epochgate.runtime.store.inspection import stored_checkpoints
+    """The directory or URL of the checkpoints that belong to `place`; see `checkpoints_in`."""
+    from epochgate.runtime.observing.status import checkpoints_in
 
-    if not is_url(place):
-        return checkpoint_directory_in(place)
-    beside = f"{place.rstrip('/')}.{CHECKPOINTS}"
-    return beside if stored_checkpoints(beside) else place
+    return checkpoints_in(place)
 
 
 def stored_at(where: str) -> list[StoredCheckpoint]:

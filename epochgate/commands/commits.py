@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.checkpoints import NoCheckpoint, checkpoints_of, stored_at
-from epochgate.commands.status import aligned, clock
+from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
+from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
     from epochgate.runtime import Committables, Committer, Sink, SinkStart

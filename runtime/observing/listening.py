@@ -1,8 +1,8 @@
 """The set of listeners of a job that `run_job` starts: the user's, the log, the history, and a page
 of metrics where one is wanted.
 
-Decides that each is heard on a thread of its own, and that the history lies beside the checkpoints
-where these are in a directory; elsewhere there is none.
+Decides that each is heard on a thread of its own, and that the history lies beside the checkpoints,
+in their directory or object store.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ import os
 from collections.abc import Iterator, Sequence
 
 from epochgate.runtime.api.job_events import JobListener
-from epochgate.runtime.observing.history import FOLDER, History
+from epochgate.runtime.observing.history import History
+from epochgate.runtime.observing.history_files import FOLDER
 from epochgate.runtime.observing.log import JobLog
 from epochgate.runtime.observing.metrics_page import LOOPBACK, MetricsPage, MetricsUnavailable
 from epochgate.runtime.observing.own_thread import OnOwnThread
-from epochgate.runtime.store import CheckpointStore, DirectoryCheckpointStore
+from epochgate.runtime.store import (
+    CheckpointStore,
+    DirectoryCheckpointStore,
+    ObjectCheckpointStore,
+)
 
 
 class Listening:
@@ -47,6 +52,8 @@ class Listening:
             )
         if has_history and isinstance(store, DirectoryCheckpointStore):
             everyone.append(History(os.path.join(store.path, FOLDER), epoch=store.epoch))
+        elif has_history and isinstance(store, ObjectCheckpointStore):
+            everyone.append(History(store.objects, epoch=store.epoch))
         self.listeners: list[JobListener] = [OnOwnThread(one) for one in everyone]
 
     @contextlib.contextmanager
