@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from epochgate.spark.java import ensure_java
 from tests.test_readme import PAGES, ROOT, run
 
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```\s*?$", re.MULTILINE | re.DOTALL)
@@ -129,6 +131,28 @@ def test_a_program_of_a_page_runs(shown: Shown, tmp_path: Path) -> None:
     told = run(text, tmp_path, timeout_s=200)
     if shown.page not in OTHERWISE and "\ndef test_" not in text:
         assert [line for line in shown.output.splitlines() if line not in told.splitlines()] == []
+
+
+@pytest.mark.programs
+@pytest.mark.spark
+def test_the_ten_minutes_end_with_each_row_once(tmp_path: Path) -> None:
+    page = "docs/start.md"
+    [(_, orders, _)] = blocks_of(page, "python")
+    run(orders, tmp_path, timeout_s=60)
+    commands = [text for _, text, _ in blocks_of(page, "sh")]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "JAVA_HOME": str(ensure_java())}
+    told = subprocess.run(
+        ["bash", "-c", "\n".join(commands)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert "next start of the job begins from checkpoint" in told.stdout, told.stderr
+    assert told.stdout.endswith("10000 rows, 10000 different\n"), told.stdout
 
 
 @pytest.mark.parametrize("page", PAGES)
