@@ -141,9 +141,8 @@ def gather(
             # Written in any case: whether a key is a recent one cannot be foreseen.
             n = filled[to]
             boxes[to * box + n] = key
-            n = n + 1 - is_recent
-            filled[to] = n
-            is_full = is_full | (n > room)
+            filled[to] = n + 1 - is_recent
+            is_full = is_full | (n >= room)
             q += 1
         status[TRANSITIONS] = status[TRANSITIONS] + m
         if status[FAULT] >= 0:
