@@ -24,7 +24,6 @@ from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
-from epochgate.fsm.checker.compiler.scope import SYSTEM
 from epochgate.fsm.checker.engines.choice import EngineUnavailable
 from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
@@ -131,9 +130,7 @@ def check_inductive(
     ]
     lowering = Lowering(made)
     own = {claim.name for claim in wanted} - {p.name for p in made.claims()}
-    functions = {name: lowering.method(SYSTEM, name) for name in own}
-    program = lowering.program()
-    program.properties = {**functions, **program.properties}
+    program = lowering.program(sorted(own))
     ready_s = time.perf_counter()
     check = _Inductive(made, program, lowering.layout, wanted, depth, without_faults)
     shown = check.run(None if max_seconds is None else ready_s + max_seconds)
