@@ -209,6 +209,7 @@ class _Check:
         self.compile_seconds = time.perf_counter() - begun_s
         self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
+        self.restored: list[Level] = []
         self.rests: dict[str, str] = {}
         self.refinements = Refinements(system, self.layout, self.program)
 
@@ -227,7 +228,8 @@ class _Check:
         options = self.options
         saved = None
         if options.resume is not None:
-            saved = SavedSearch(options.resume, self.program, type(self.system).__name__)
+            name = type(self.system).__name__
+            saved = SavedSearch(options.resume, self.program, name, self.properties)
         found: Found = None
         try:
             found = self._explore(saved)
@@ -296,6 +298,9 @@ class _Check:
         )
         if is_new and (found := self._examined(level, budget, is_first=True)):
             return found
+        for number, restored in enumerate(self.restored):
+            if found := self._unimplemented(restored, is_first=number == 0):
+                return found
         if options.order == "depth":
             return self._descend(budget)
         while True:
@@ -321,6 +326,11 @@ class _Check:
         """What is wrong in the states of a level, or with the steps out of them."""
         if found := self.search.examine(level, self.demanded, budget.pause):
             return found
+        return self._unimplemented(level, is_first=is_first)
+
+    def _unimplemented(
+        self, level: Iterable[Sequence[int]], *, is_first: bool
+    ) -> Unimplemented | None:
         if not self.refinements.all:
             return None
         read = self.search.words
@@ -335,6 +345,8 @@ class _Check:
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
+                if self.refinements.all:  # whose mappings are no part of the file
+                    self.restored.append(level)
                 counted = (about["transitions"], about["terminal"], about["held"])
                 self.search.recount(*counted, about["left_out"])
         if last:
