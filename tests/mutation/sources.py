@@ -28,10 +28,16 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     imported = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     models = tuple(module for module in imported if module.startswith(MODELS))
-    return ast.dump(_WithoutDocstrings().visit(tree)), models
+    return ast.dump(without_docstrings(tree)), models
 
 
-class _WithoutDocstrings(ast.NodeTransformer):
+def without_docstrings(node: ast.AST) -> ast.AST:
+    """Remove each docstring from a syntax tree, in place, and return the tree."""
+    _DocstringRemover().visit(node)
+    return node
+
+
+class _DocstringRemover(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return None if is_text else node

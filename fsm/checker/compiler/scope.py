@@ -1,4 +1,5 @@
-"""What names mean while a method is lowered: instances, fields, locals, and choices among them.
+"""The meaning of names while a method is lowered: instances, fields, locals, and choices among
+them.
 
 Statements are appended to the block of the scope; an expression may need some before it, for
 instance to take an item from a channel.
