@@ -296,11 +296,9 @@ class _Check:
             max_seconds=options.max_seconds,
             progress=options.progress,
         )
-        if is_new and (found := self._examined(level, budget, is_first=True)):
+        found = self._examined(level, budget, is_first=True) if is_new else self._restored_wrong()
+        if found:
             return found
-        for number, restored in enumerate(self.restored):
-            if found := self._unimplemented(restored, is_first=number == 0):
-                return found
         if options.order == "depth":
             return self._descend(budget)
         while True:
@@ -328,6 +326,13 @@ class _Check:
             return found
         return self._unimplemented(level, is_first=is_first)
 
+    def _restored_wrong(self) -> Unimplemented | None:
+        """Return what the specifications do not have among the levels of a saved search, whose file
+        does not say how states were mapped.
+        """
+        wrong = (self._unimplemented(e, is_first=n == 0) for n, e in enumerate(self.restored))
+        return next(filter(None, wrong), None)
+
     def _unimplemented(
         self, level: Iterable[Sequence[int]], *, is_first: bool
     ) -> Unimplemented | None:
@@ -345,7 +350,7 @@ class _Check:
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
-                if self.refinements.all:  # whose mappings are no part of the file
+                if self.refinements.all:
                     self.restored.append(level)
                 counted = (about["transitions"], about["terminal"], about["held"])
                 self.search.recount(*counted, about["left_out"])

@@ -30,6 +30,7 @@ from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.outcome import OVER_A_BOUND, Outcome
 from epochgate.fsm.checker.result import Counterexample, PropertyResult, Result, Verdict
 from epochgate.fsm.checker.retelling import Move, Retelling
+from epochgate.fsm.choosing import Choices
 from epochgate.fsm.claims import called
 from epochgate.fsm.closed import ClosedSystem
 
@@ -222,7 +223,7 @@ class _Inductive:
         failing = self._failing()
         for state, steps in level.items():
             for step, choices, after in self.plain.outcomes(state):
-                moves = (*steps, (step, choices))
+                moves = _taken(steps, step, choices)
                 if isinstance(after, StepFault):
                     if after.number in failing:
                         fault = self.program.faults[after.number]
@@ -275,7 +276,7 @@ class _Inductive:
         before, label = chain[-1], self.program.steps[number].label
         if any(self._broken(state) is not None for state in chain):
             raise InvariantBroken(f"the solver takes the claims to hold where they do not: {chain}")
-        steps = [self._between(*pair) for pair in itertools.pairwise(chain)]
+        steps = tuple(self._between(*pair) for pair in itertools.pairwise(chain))
         failing = self._failing()
         for _, choices, after in self.plain.outcomes(before, number):
             found: Claim | Fault | None
@@ -289,7 +290,7 @@ class _Inductive:
                 message = f"not preserved by {label}: {broken.text} ({UNREACHED})"
             else:
                 continue
-            moves = (*steps, (number, choices))
+            moves = _taken(steps, number, choices)
             shown.counterexample = self._told(chain[0], moves, found, message)
             return
         raise InvariantBroken(f"the solver says that {label} breaks a claim after {before}")
@@ -297,7 +298,7 @@ class _Inductive:
     def _between(self, state: Words, following: Words) -> Move:
         """The first step that leads from one state to the other."""
         for number, choices, after in self.plain.outcomes(state):
-            if after == following:
+            if after == following and choices is not None:
                 return number, choices
         raise InvariantBroken(f"the solver took a step from {state} to {following}: there is none")
 
@@ -405,3 +406,8 @@ class _Inductive:
         """Return the steps that fail, which the claims do not exclude, and have no state after."""
         for fault, label in sorted(shown.faults.items()):
             yield f"not excluded: {label} may fail: {self.program.faults[fault].message}"
+
+
+def _taken(moves: tuple[Move, ...], step: int, choices: Choices | None) -> tuple[Move, ...]:
+    """Return the moves with one more, which was not taken if its guard fails."""
+    return moves if choices is None else (*moves, (step, choices))

@@ -97,9 +97,7 @@ class SavedSearch:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("xb")
         except OSError as error:
-            raise CannotSave(
-                f"{self._path} cannot be made: {error.strerror}; name another file"
-            ) from error
+            raise CannotSave(f"{self._path} cannot be made: {error}; name another file") from error
         self._claim(self._file)
         try:
             self._append([json.dumps(head).encode() + b"\n"])

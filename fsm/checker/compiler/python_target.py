@@ -72,7 +72,8 @@ def each_way(
     tape.begin()
     for _ in range(WAYS_MAX):
         try:
-            yield tuple(tape.positions), take()
+            after = take()
+            yield tuple(tape.positions), after
         except StepFault as fault:
             yield tuple(tape.positions), fault
         except WayClosed:
@@ -87,7 +88,7 @@ def each_way(
 def until_fault(
     ways: Iterable[tuple[Choices, Words | StepFault]],
 ) -> Iterator[tuple[Choices, Words]]:
-    """The ways up to the first one that fails, whose fault is raised."""
+    """Return the ways up to the first one that fails, whose fault is raised."""
     for choices, after in ways:
         if isinstance(after, StepFault):
             raise after
@@ -148,16 +149,16 @@ class PythonTarget:
 
     def outcomes(
         self, state: Words, *steps: int
-    ) -> Iterator[tuple[int, Choices, Words | StepFault]]:
-        """Every way to take these steps, or all, in a state: the step, what was chosen, and the
-        state after it or its fault. One that fails hinders no other.
+    ) -> Iterator[tuple[int, Choices | None, Words | StepFault]]:
+        """Return every way to take these steps, or all, in a state: the step, what was chosen (None
+        if a guard fails), and the state after it or its fault. One that fails hinders no other.
         """
         for number in steps or range(len(self.program.steps)):
             enabled = self._functions[self._names[self.program.steps[number].enabled]]
             try:
                 is_possible = enabled(list(state))
             except StepFault as fault:
-                yield number, (), fault
+                yield number, None, fault
                 continue
             for choices, after in self._all_ways(state, number) if is_possible else ():
                 yield number, choices, after

@@ -1,4 +1,4 @@
-"""What an expression can be at least and at most, where it can be told.
+"""The least and the greatest values of expressions, where they can be told.
 
 Checks of ranges and indices stay only where they can fail, and what 64 bits do not hold is refused.
 """
@@ -28,7 +28,7 @@ from epochgate.fsm.checker.compiler.ir import (
 Bounds = tuple[int, int]
 BOOLEAN: Bounds = (0, 1)
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
-"""What 64 bits hold."""
+"""The least and the greatest number of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Doubt:
 
 
 class Ranges:
-    """What expressions can be at least and at most; None when that is not known."""
+    """The least and the greatest values of expressions; None when that is not known."""
 
     def __init__(self, cells: dict[str, Cell]) -> None:
         self._cells = cells
@@ -78,7 +78,7 @@ class Ranges:
         return None if known is None or not _fits(known) else known
 
     def exact(self, expr: Expr) -> Bounds | None:
-        """What it is in numbers without bound."""
+        """Return the bounds of its value in numbers without bound."""
         if not isinstance(expr, Op):
             return self.of(expr)
         if expr.operator in COMPARISONS or expr.operator in ("and", "or"):
@@ -91,7 +91,7 @@ class Ranges:
         return COMPUTED[expr.operator](left, right)
 
     def settles(self, doubt: Doubt) -> bool:
-        """Whether a value is known to be small enough."""
+        """Return whether a value is known to be small enough."""
         known = self.exact(doubt.value)
         return known is not None and known[0] >= LEAST and known[1] <= doubt.most
 
@@ -110,7 +110,7 @@ class Ranges:
                 raise one.refusal()
 
     def _given(self, functions: dict[str, Function]) -> dict[str, Bounds | None]:
-        """What all calls give to each parameter."""
+        """Return the bounds of all arguments that calls give to each parameter."""
         found: dict[str, Bounds | None] = {}
         for stmt in (s for function in functions.values() for s in walk(function.body)):
             if isinstance(stmt, Call | Post):
@@ -146,13 +146,13 @@ class Ranges:
             visit(name)
 
     def is_within(self, expr: Expr, low: int, high: int) -> bool:
-        """Whether the value certainly lies in a range."""
+        """Return whether the value certainly lies in a range."""
         bounds = self.of(expr)
         return bounds is not None and low <= bounds[0] and bounds[1] <= high
 
 
 def returned(function: str) -> Local:
-    """Stands for what a function gives."""
+    """Return the local that stands for the values that a function gives."""
     return Local(f"{function} gives")
 
 
@@ -168,7 +168,7 @@ def union(one: Bounds | None, other: Bounds | None) -> Bounds | None:
 
 
 def _of_corners(operation: Callable[[int, int], int]) -> Callable[[Bounds, Bounds], Bounds]:
-    """What an operation gives that is monotone in both of its operands."""
+    """Return the bounds by an operation that is monotone in both of its operands."""
 
     def computed(left: Bounds, right: Bounds) -> Bounds:
         found = [operation(one, other) for one, other in product(left, right)]

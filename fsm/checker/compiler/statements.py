@@ -399,7 +399,7 @@ class Statements(Containers):
 
 
 def _acts(part: object) -> bool:
-    """Whether an expression may change what another one reads."""
+    """Return whether an expression may change what another one reads."""
     return any(isinstance(p, tree.Call | tree.Quantified | tree.OneOf) for p in tree.walk(part))
 
 
