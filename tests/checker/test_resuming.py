@@ -212,18 +212,16 @@ def test_a_file_that_cannot_be_made_or_opened_is_a_run_that_failed(
     assert f"{file / 'search'} cannot be made: [Errno " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("claim", [always, sometimes])
-def test_only_a_search_with_the_same_claims_goes_on(claim: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["resume", "spill"])
+def test_only_a_search_with_the_same_claims_goes_on(option: Any, tmp_path: Path) -> None:
     def claimed(kind: Any) -> type[Wandering]:
         def is_far(self: Wandering) -> bool:
             return self.wanderer.state == "e"
 
         return type("Claimed", (Wandering,), {"is_far": kind("it is at e")(is_far)})
 
-    path = tmp_path / "search"
-    assert_passes(claimed(sometimes), resume=path)
-    if claim is sometimes:
-        assert_passes(claimed(claim), resume=path)
-        return
+    place: dict[str, Any] = {option: tmp_path / "search"}
+    for _ in range(2):
+        assert_passes(claimed(sometimes), **place)
     with pytest.raises(CannotResume, match="its states or its claims are others here"):
-        check(claimed(claim), resume=path)
+        check(claimed(always), **place)
