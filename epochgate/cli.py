@@ -34,6 +34,7 @@ COMMANDS = (
     "bench",
     "draw",
     "check",
+    "explore",
     "fuzz",
     "validate",
     "certify-sink",

@@ -1,0 +1,127 @@
+"""`epochgate explore`: goes through the states of a closed system by hand."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from epochgate.commands.check_options import constant
+from epochgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from epochgate.exploring.links import View
+    from epochgate.fsm.checker.exploring import Explorer
+
+HELP = "go through the states of a system by hand, in the browser or the terminal"
+DESCRIPTION = """\
+Show a state of a closed system by the names of its machines and fields, each step
+that is possible there and what it would change, and take one: the rows that run
+jobs and that `epochgate check` compiles. Go back and forward, to the
+counterexample of a claim, or to a state in which a condition holds. Each place
+has a link. The pages are answered on this machine alone, at a loopback address."""
+
+EPILOG = """\
+examples:
+  epochgate explore reference                    a page at http://127.0.0.1:7357/
+  epochgate explore my_package.door:House --set visitors=3
+  epochgate explore my_package.door:House --load check.json
+                                                 a counterexample of `check --json`
+  epochgate explore reference --terminal         without a browser
+
+A condition is an expression, as a claim's method may return one:
+  visitor[0].state == "inside" and not door.is_locked
+
+Exit codes: 0 success, 2 misuse."""
+
+PORT = 7357
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add = parser.add_argument
+    add("system", metavar="SYSTEM", help="a name that `check --list` shows, or module:Class")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        type=constant,
+        metavar="NAME=NUMBER",
+        help="give a constant of the system another value (repeat for several)",
+    )
+    add(
+        "--load",
+        type=Path,
+        metavar="FILE",
+        help="begin with the counterexample of `check --json FILE`, or with the names of steps",
+    )
+    add("--terminal", action="store_true", help="read commands from stdin instead")
+    add(
+        "--port",
+        type=int,
+        default=PORT,
+        metavar="PORT",
+        help=f"port of the pages (default: {PORT}); 0 takes any free one",
+    )
+    add(
+        "--max-seconds",
+        type=float,
+        default=20.0,
+        metavar="S",
+        help="end a search for a state after S seconds (default: 20)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explore until the user ends it."""
+    from epochgate.commands.check import found
+    from epochgate.exploring.links import View
+    from epochgate.exploring.loading import loaded
+    from epochgate.fsm.checker.exploring import Explorer
+
+    if not arguments.max_seconds > 0:
+        raise UsageError(f"--max-seconds {arguments.max_seconds:g}: a search takes some time")
+    system = found(arguments.system)[0]
+    explorer = Explorer(system(**dict(arguments.set)))
+    first = View() if arguments.load is None else loaded(arguments.load, explorer)
+    if arguments.terminal:
+        in_terminal(explorer, arguments.max_seconds, first)
+    else:
+        in_browser(arguments, explorer, first)
+    return 0
+
+
+def in_terminal(explorer: Explorer, max_seconds: float, first: View) -> None:
+    """Answer commands until the end of stdin."""
+    from epochgate.console import printable
+    from epochgate.exploring.terminal import Terminal
+
+    for line in Terminal(explorer, max_seconds, first).told(_lines()):
+        print(printable(line))
+
+
+def _lines() -> Iterator[str]:
+    """Each line of stdin; of a terminal, after a prompt."""
+    while True:
+        try:
+            yield input("> " if sys.stdin.isatty() else "")
+        except EOFError:
+            return
+
+
+def in_browser(arguments: argparse.Namespace, explorer: Explorer, first: View) -> None:
+    """Answer pages until the user interrupts it."""
+    from epochgate.exploring.site import Site
+    from epochgate.pages.serving import Server
+
+    site = Site(arguments.system, explorer, arguments.max_seconds, first)
+    server = Server(site.answer, port=arguments.port)
+    print(f"exploring {arguments.system} at {server.url} (Ctrl-C ends it)", flush=True)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        print("ended")
+    finally:
+        server.stop()
