@@ -27,6 +27,7 @@ COMMANDS = (
     "unread",
     "compact",
     "status",
+    "ui",
     "checkpoints",
     "commits",
     "savepoint",

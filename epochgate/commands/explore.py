@@ -119,9 +119,4 @@ def in_browser(arguments: argparse.Namespace, explorer: Explorer, first: View) -
     site = Site(arguments.system, explorer, arguments.max_seconds, first)
     server = Server(site.answer, port=arguments.port)
     print(f"exploring {arguments.system} at {server.url} (Ctrl-C ends it)", flush=True)
-    try:
-        server.run()
-    except KeyboardInterrupt:
-        print("ended")
-    finally:
-        server.stop()
+    server.run_until_interrupted()

@@ -8,6 +8,7 @@ even by a name that it lets point to 127.0.0.1. What a path means is decided by 
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from epochgate.pages import SERVED_POLICY, page
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 PATIENCE_S: Final = 30.0
-"""How long a client may take to send its request."""
+"""A client that takes longer to send its request gets no answer."""
 VALUES_MAX: Final = 100
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 HEADERS: Final = {
@@ -100,17 +101,21 @@ class Server:
         self.url = f"http://{host}:{self._server.server_address[1]}/"
 
     def run(self) -> None:
-        """Answer until the process is interrupted, or `close` is called on another thread."""
+        """Answer until `close` is called on another thread."""
         self._server.serve_forever(poll_interval=0.2)
 
-    def stop(self) -> None:
-        """Listen no more, after `run` has ended."""
-        self._server.server_close()
+    def run_until_interrupted(self) -> None:
+        """Answer on this thread until a person ends it."""
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                self.run()
+        finally:
+            self._server.server_close()
 
     def close(self) -> None:
         """End `run`, which is on another thread, and listen no more."""
         self._server.shutdown()
-        self.stop()
+        self._server.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

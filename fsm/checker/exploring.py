@@ -223,7 +223,7 @@ class Explorer:
         return Place(run, self.system.values(), last, fault, tuple(possible), left_out, claims)
 
     def _ways(self, words: Words, number: int) -> Iterator[tuple[tuple[int, ...], str]]:
-        """Each way to take a step by its choices, and the text of the fault that it then ends in."""
+        """Each way to take a step by its choices, and the text of the fault that it ends in."""
         tape = Tape()
         tape.begin()
         for _ in range(WAYS_TRIED_MAX):

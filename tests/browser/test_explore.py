@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -12,32 +11,25 @@ from epochgate.exploring.links import View
 from epochgate.exploring.site import Site
 from epochgate.fsm.checker.exploring import Explorer
 from epochgate.models.closed.catalogue import SYSTEMS
-from epochgate.pages.serving import Server
 from tests.browser.chromium import Browser
 from tests.browser.looking import looks_right
+from tests.browser.serving import served
 from tests.checker import small_systems as small
 
 pytestmark = pytest.mark.extended
-TITLE = "document.querySelector('main h2').textContent"
-
-
-def served(name: str, explorer: Explorer) -> Iterator[str]:
-    server = Server(Site(name, explorer, 10.0, View()).answer)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield server.url
-    server.close()
-    thread.join(10)
+TITLE = "document.querySelector('main h2')?.textContent"
 
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[str]:
-    yield from served("UnfairHouse", Explorer(small.UnfairHouse()))
+    with served(Site("UnfairHouse", Explorer(small.UnfairHouse()), 10.0, View()).answer) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
 def large() -> Iterator[str]:
-    yield from served("live", Explorer(SYSTEMS["live"]()))
+    with served(Site("live", Explorer(SYSTEMS["live"]()), 10.0, View()).answer) as url:
+        yield url
 
 
 def test_pages_are_whole_and_accessible_in_each_look(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import io
 import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ from epochgate.exploring.seeking import Seeker
 from epochgate.exploring.site import Site
 from epochgate.fsm.checker.exploring import Explorer, Run
 from epochgate.models.studies.catalogue import STUDIES
-from epochgate.pages.serving import Server
+from tests.browser.serving import asked, served
 from tests.checker.small_systems import House, UnfairHouse
 
 HOUSE, UNFAIR = (f"tests.checker.small_systems:{one}" for one in ("House", "UnfairHouse"))
@@ -111,35 +109,18 @@ def test_misuse_is_refused(arguments: list[str]) -> None:
     assert main(["explore", *arguments]) == 2
 
 
-def serving(site: Site) -> Iterator[int]:
-    server = Server(site.answer)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield int(server.url.rstrip("/").rpartition(":")[2])
-    server.close()
-    thread.join(10)
+@pytest.fixture(scope="module")
+def house() -> Iterator[str]:
+    with served(Site("House", Explorer(House()), 10.0, View()).answer) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    yield from serving(Site("House", Explorer(House()), 10.0, View()))
-
-
-@pytest.fixture(scope="module")
-def large() -> Iterator[int]:
-    yield from serving(Site("reference", Explorer(STUDIES["reference"](E=2, K=2)), 0.5, View()))
-
-
-def asked(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, str, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request(
-            method, path, headers={k.replace("_", "-"): v for k, v in headers.items()}
-        )
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode(), answer.headers
-    finally:
-        connection.close()
+def large() -> Iterator[str]:
+    with served(
+        Site("reference", Explorer(STUDIES["reference"](E=2, K=2)), 0.5, View()).answer
+    ) as url:
+        yield url
 
 
 @pytest.mark.parametrize(
@@ -167,54 +148,61 @@ def asked(port: int, path: str, method: str = "GET", **headers: str) -> tuple[in
     ],
 )
 def test_bad_requests_are_refused_and_the_next_one_is_answered(
-    port: int, path: str, status: int
+    house: str, path: str, status: int
 ) -> None:
     path = path.replace(" ", "%20").replace("<", "%3C").replace(">", "%3E")
-    found, text, _ = asked(port, path)
+    found, text, _ = asked(house, path)
     assert found == status
     assert "<script>alert" not in text
     assert "Traceback" not in text
-    assert asked(port, "/")[0] == 200
+    assert asked(house, "/")[0] == 200
 
 
-def test_only_this_machine_is_answered_and_nothing_is_written(port: int) -> None:
-    assert asked(port, "/", Host="rebound.example")[0] == 403
-    assert asked(port, "/", Host=f"localhost:{port}")[0] == 200
-    assert asked(port, "/search?condition=True", Sec_Fetch_Site="cross-site")[0] == 403
+def test_only_this_machine_is_answered_and_nothing_is_written(house: str) -> None:
+    assert asked(house, "/", Host="rebound.example")[0] == 403
+    assert (
+        asked(
+            house,
+            "/",
+            Host=house.replace("127.0.0.1", "localhost").strip("/").removeprefix("http://"),
+        )[0]
+        == 200
+    )
+    assert asked(house, "/search?condition=True", Sec_Fetch_Site="cross-site")[0] == 403
     for method in ("POST", "PUT", "DELETE"):
-        assert asked(port, "/", method)[0] == 501
-    status, text, headers = asked(port, "/", "HEAD")
+        assert asked(house, "/", method)[0] == 501
+    status, text, headers = asked(house, "/", "HEAD")
     assert (status, text) == (200, "")
     assert "default-src 'none'" in headers["Content-Security-Policy"]
 
 
-def test_each_link_of_a_place_leads_to_the_same_place_of_another_server(port: int) -> None:
+def test_each_link_of_a_place_leads_to_the_same_place_of_another_server(house: str) -> None:
     link = View(Run(0, ("visitor[0].ask", "visitor[0].enter")), 2).link("/state.json")
-    state = json.loads(asked(port, link)[1])
+    state = json.loads(asked(house, link)[1])
     again = Explorer(House()).place(Run(0, ("visitor[0].ask", "visitor[0].enter")))
     assert state["state"] == json.loads(json.dumps(again.state))
     assert [one["step"] for one in state["possible"]] == [one.name for one in again.possible]
 
 
-def test_a_search_leads_to_its_place_and_one_without_a_claim_says_so(port: int) -> None:
-    status, _, headers = asked(port, "/search?condition=door.is_locked")
+def test_a_search_leads_to_its_place_and_one_without_a_claim_says_so(house: str) -> None:
+    status, _, headers = asked(house, "/search?condition=door.is_locked")
     assert (status, headers["Location"].partition("&")[0]) == (
         303,
         "/?run=visitor[0].ask~visitor[0].enter",
     )
-    told = asked(port, "/claim?name=is_locked_when_visited")[2]["Location"]
+    told = asked(house, "/claim?name=is_locked_when_visited")[2]["Location"]
     assert told == (
         "/?at=0&note=is_locked_when_visited%3A%20no%20counterexample%3A%20"
         "8%20states%20were%20looked%20at,%20which%20are%20all"
     )
 
 
-def test_a_search_through_a_large_system_ends_in_time(large: int) -> None:
+def test_a_search_through_a_large_system_ends_in_time(large: str) -> None:
     location = asked(large, "/search?condition=gateway[0][0].sent%3E99")[2]["Location"]
     assert "stopped%20early" in location
 
 
-def test_searches_go_one_at_a_time(large: int) -> None:
+def test_searches_go_one_at_a_time(large: str) -> None:
     found = []
 
     def search() -> None:
