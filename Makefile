@@ -8,6 +8,8 @@ LOCKS := requirements/build.txt requirements/locked.txt
 CLASSES := $(VENV)/spark-classes.jsa
 FLINK_VENV := .venv-conformance
 FLINK_STAMP := $(FLINK_VENV)/installed
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 # A test that hangs ends so; none that waits for a busy machine does.
 TEST_TIMEOUT_S := 300
@@ -27,7 +29,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint mutants mutants-deep check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean postgres nemesis netfilter bench-flink browser extended kills programs
+.PHONY: versions clean postgres nemesis netfilter bench-flink browser extended kills programs docs
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +75,11 @@ bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed i
 bench-flink: $(STAMP) $(FLINK_STAMP) ## measure beside Flink 2.3.0, and write it into docs/flink.md (needs a JDK)
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) $(RUN) -m epochgate.benchmarks.flink --write
 
+docs: $(DOCS_STAMP) ## make the documentation site in build/site; each warning is an error
+	@$(DOCS_VENV)/bin/python -m sphinx --builder html --fail-on-warning --keep-going --jobs auto --quiet \
+		--conf-dir docs --doctree-dir build/doctrees . build/site
+	@echo "build/site/index.html is the site"
+
 check-deep: $(STAMP) $(CLASSES) postgres ## every system at its full bounds, and whatever else takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800 $(SHARED)
 	@EPOCHGATE_TABLES=50000 $(RUN) -m pytest tests/spark/values -n0 --timeout 7200
@@ -102,11 +109,12 @@ format: $(STAMP) ## format the code and repair what lint can repair
 
 lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
+	$(LOCK) --upgrade requirements/docs.in --output-file requirements/docs.txt
 	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres fuzz draw demo check prove dev) \
 		--constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
-	rm -rf $(VENV) $(FLINK_VENV) .venv-versions .browser build dist run spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(FLINK_VENV) $(DOCS_VENV) .venv-versions .browser build dist run spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -176,4 +184,15 @@ $(FLINK_STAMP): requirements/conformance.txt | $(STAMP)
 	@echo "installing Flink 2.3.0 into $(FLINK_VENV) (329 MB, once)"
 	@$(FLINK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--require-hashes --requirement requirements/conformance.txt
+	@touch $@
+
+# The site has an environment of its own too. Its reference imports the package, so what that needs
+# is taken from the other one, behind the tools of the site.
+$(DOCS_STAMP): requirements/docs.txt | $(STAMP)
+	@$(DOCS_VENV)/bin/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(DOCS_VENV)
+	@echo "installing Sphinx into $(DOCS_VENV) (90 MB, once)"
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--require-hashes --requirement requirements/docs.txt
+	@$(RUN) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$($(DOCS_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/epochgate-needs.pth"
 	@touch $@

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ DESCRIPTION = """\
 List the checkpoints of a job, show the contents of one, or verify that all of
 them can be read. The command only reads; a running job is not affected."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate checkpoints list table            of `epochgate ingest incoming table`
   epochgate checkpoints show table 12         states by operator, committables by subtask
@@ -38,7 +39,7 @@ examples:
   epochgate checkpoints export table -o checkpoint.json
                                               all of the newest, states in base64
 
-Exit codes: 0 all is well, 1 a checkpoint is damaged or unreadable, 2 there is none."""
+{codes_of("checkpoints")}"""
 
 
 class NoCheckpoint(UsageError):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from epochgate.runtime.observing.run_summary import RunSummary
     from epochgate.runtime.observing.status import RunStatus
 
+from epochgate.exit_codes import codes_of
+
 HELP = "show the state of a job, running or ended"
 DESCRIPTION = """\
 Show the state of a job, while it runs or after its end: files and rows done,
@@ -24,15 +26,14 @@ checkpoints with the duration of each subtask, failures and restarts. The comman
 reads the history beside the job's checkpoints. The lock of their directory shows
 whether a job runs or was killed; an object store has none."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate status table                 of `epochgate ingest incoming table`
   epochgate status checkpoints/orders    of a job of your own, by its checkpoints
   epochgate status s3://jobs/orders      the same in an object store
   epochgate status table --json          one JSON object, for programs
 
-Exit codes: 0 it runs, or has finished; 1 it has failed, or was canceled or killed;
-2 there is no such job."""
+{codes_of("status")}"""
 
 EARLIER_SHOWN = 5
 CHECKPOINTS_SHOWN = 5
