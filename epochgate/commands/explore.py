@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from epochgate.errors import UsageError
 if TYPE_CHECKING:
     from epochgate.exploring.links import View
     from epochgate.fsm.checker.exploring import Explorer
+    from epochgate.pages.serving import Answer, Request
 
 HELP = "go through the states of a system by hand, in the browser or the terminal"
 DESCRIPTION = """\
@@ -30,6 +31,7 @@ examples:
   epochgate explore my_package.door:House --load check.json
                                                  a counterexample of `check --json`
   epochgate explore reference --terminal         without a browser
+  epochgate explore --trace traces               what jobs have written (`--journal`)
 
 A condition is an expression, as a claim's method may return one:
   visitor[0].state == "inside" and not door.is_locked
@@ -42,7 +44,17 @@ PORT = 7357
 def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
-    add("system", metavar="SYSTEM", help="a name that `check --list` shows, or module:Class")
+    add(
+        "system",
+        nargs="?",
+        metavar="SYSTEM",
+        help="a name that `check --list` shows, or module:Class",
+    )
+    add(
+        "--trace",
+        metavar="TRACE",
+        help="go through what jobs have written instead: a file, or a directory with all below it",
+    )
     add(
         "--set",
         action="append",
@@ -83,6 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not arguments.max_seconds > 0:
         raise UsageError(f"--max-seconds {arguments.max_seconds:g}: a search takes some time")
+    if (arguments.system is None) == (arguments.trace is None):
+        raise UsageError("name a SYSTEM, or --trace TRACE, and not both")
+    if arguments.trace is not None:
+        return through_traces(arguments)
     system = found(arguments.system)[0]
     explorer = Explorer(system(**dict(arguments.set)))
     first = View() if arguments.load is None else loaded(arguments.load, explorer)
@@ -90,6 +106,29 @@ def run(arguments: argparse.Namespace) -> int:
         in_terminal(explorer, arguments.max_seconds, first)
     else:
         in_browser(arguments, explorer, first)
+    return 0
+
+
+def through_traces(arguments: argparse.Namespace) -> int:
+    """Go through the traces of jobs; raises UsageError."""
+    from epochgate.console import say
+    from epochgate.exploring.traces import TraceSite, in_terminal as traced
+    from epochgate.runtime.tracing.stepping import steppers
+
+    if arguments.set or arguments.load:
+        raise UsageError("--set and --load are about a system; leave them out with --trace")
+    try:
+        traces = steppers([arguments.trace])
+    except OSError as error:
+        raise UsageError(f"cannot read {arguments.trace}: {error}") from error
+    if not arguments.terminal:
+        serve(TraceSite(traces).answer, arguments.trace, arguments.port)
+        return 0
+    if len(traces) > 1:
+        names = ", ".join(one.name for one in traces)
+        raise UsageError(f"the terminal shows one trace, and there are {names}; name its file")
+    for line in traced(traces[0], _lines()):
+        say([line])
     return 0
 
 
@@ -114,9 +153,15 @@ def _lines() -> Iterator[str]:
 def in_browser(arguments: argparse.Namespace, explorer: Explorer, first: View) -> None:
     """Answer pages until the user interrupts it."""
     from epochgate.exploring.site import Site
-    from epochgate.pages.serving import Server
 
     site = Site(arguments.system, explorer, arguments.max_seconds, first)
-    server = Server(site.answer, port=arguments.port)
-    print(f"exploring {arguments.system} at {server.url} (Ctrl-C ends it)", flush=True)
+    serve(site.answer, arguments.system, arguments.port)
+
+
+def serve(answer: Callable[[Request], Answer], name: str, port: int) -> None:
+    """Answer pages until the user interrupts it."""
+    from epochgate.pages.serving import Server
+
+    server = Server(answer, port=port)
+    print(f"exploring {name} at {server.url} (Ctrl-C ends it)", flush=True)
     server.run_until_interrupted()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from epochgate.fsm.checker.exploring import Held, Place, Possible
@@ -37,7 +37,17 @@ def changed_line(step: TraceStep) -> str:
 
 def machines(state: State, last: TraceStep | None) -> Iterator[dict[str, Any]]:
     """Each machine with its fields, and what the last step changed of them."""
-    was = {} if last is None else last.changed
+    return (
+        machines_of(state, {}, "")
+        if last is None
+        else machines_of(state, last.changed, last.instance)
+    )
+
+
+def machines_of(
+    state: State, was: Mapping[str, tuple[Any, Any]], acting: str
+) -> Iterator[dict[str, Any]]:
+    """Each machine with its fields; `was` maps `instance.field` to what it was and is."""
     hues = hues_of(state)
     for name, values in state.items():
         fields = [
@@ -51,7 +61,7 @@ def machines(state: State, last: TraceStep | None) -> Iterator[dict[str, Any]]:
         yield {
             "name": name,
             "hue": hues[name],
-            "is_acting": last is not None and last.instance == name,
+            "is_acting": name == acting,
             "state": next((f for f in fields if f["name"] == "state"), None),
             "fields": [f for f in fields if f["name"] != "state"],
         }

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from epochgate.exploring.links import View
 from epochgate.exploring.site import Site
+from epochgate.exploring.traces import TraceSite
 from epochgate.fsm.checker.exploring import Explorer
 from epochgate.models.closed.catalogue import SYSTEMS
+from epochgate.runtime.tracing.stepping import steppers
 from tests.browser.chromium import Browser
 from tests.browser.looking import looks_right
 from tests.browser.serving import served
 from tests.checker import small_systems as small
+from tests.traces.stories import told
 
 pytestmark = pytest.mark.extended
 TITLE = "document.querySelector('main h2')?.textContent"
@@ -40,6 +44,16 @@ def test_pages_are_whole_and_accessible_in_each_look(
         browser, f"{house}?run=visitor[0].ask~visitor[0].enter&at=1", axe, "explore-between"
     )
     looks_right(browser, large, axe, "explore-large")
+
+
+def test_pages_of_a_trace_are_whole_and_accessible_in_each_look(
+    browser: Browser, axe: str, tmp_path: Path
+) -> None:
+    with served(TraceSite(steppers([str(told(tmp_path))])).answer) as url:
+        looks_right(browser, f"{url}?trace=0&at=20", axe, "trace")
+        browser.press("ArrowRight")
+        browser.until("/at=21/.test(location.search) && document.readyState === 'complete'")
+        assert "21 / " in browser.run("document.querySelector('output').textContent")
 
 
 def test_keys_take_steps_and_go_back_and_forward(browser: Browser, house: str) -> None:

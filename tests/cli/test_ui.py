@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from epochgate.pages.serving import Request
 from epochgate.runtime.observing.history import History
 from epochgate.runtime.observing.status import RunStatus, status_of
 from epochgate.runtime.store import ObjectCheckpointStore
+from epochgate.spark.streaming import Control
 from tests.browser.jobs import BEGIN, empty, events, job
 from tests.browser.serving import asked, served
 from tests.runtime.objects.stores import Memory
@@ -133,6 +135,17 @@ def test_a_job_in_an_object_store_is_shown(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(seen, "FRESH_S", -1.0)
     found.read = lambda: status_of("s3://jobs/none", now=BEGIN, open_objects=Memory().open)
     assert json.loads(site.answer(Request("/jobs")).text) == {"jobs": []}
+
+
+def test_controls_are_shown_with_which_batch_ran_with_what(place: Path, tmp_path: Path) -> None:
+    control = Control("pricing", {"limit": 900}, store=str(tmp_path))
+    control.decide("query-1", 0)
+    control.update(limit=700)
+    control.decide("query-1", 1)
+    text = JobSite(Job(str(place)), str(tmp_path)).answer(Request("/")).text
+    shown = " ".join(re.sub("<[^>]*>", " ", text.partition("control pricing")[2]).split())
+    assert "updates update at changes by 1 " in shown
+    assert re.search(r"batch update since batch .* 1 1 1 \S+ \S+ \{&#34;limit&#34;: 700\}", shown)
 
 
 def test_a_history_is_read_once_for_requests_at_the_same_time(place: Path) -> None:
