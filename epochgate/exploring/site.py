@@ -25,6 +25,7 @@ from epochgate.pages.serving import JSON, Answer, NotThere, Request, go_to
 PATH_SHOWN = 60
 """Steps of a run that are listed around the present one."""
 STARTS_SHOWN = 50
+SOUGHT = {"sometimes": "witness", "terminal": "deadlock"}
 VERDICTS = {True: "true here", False: "false here", None: "about steps"}
 
 
@@ -83,8 +84,7 @@ class Site:
                     "held": one,
                     "told": "broken" if one.is_broken else VERDICTS[one.is_so],
                     "link": f"/claim?name={quote(one.claim.name)}",
-                    "sought": "witness" if one.claim.kind == "sometimes" else "counterexample",
-                    "is_sought": one.claim.kind != "terminal",
+                    "sought": SOUGHT.get(one.claim.kind, "counterexample"),
                 }
                 for one in place.claims
             ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from epochgate.fsm import from_transitions
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.checker.exploring import Explorer, PlaceUnknown, Run
 from epochgate.fsm.checker.seeking import ConditionRefused, counterexample_of, state_where
@@ -11,6 +12,8 @@ from epochgate.fsm.closed import ClosedSystem
 from tests.checker import small_systems as small
 from tests.checker.broken import NoValve
 from tests.checker.choices import Lamps
+from tests.checker.test_each_member import Office
+from tests.fsm.known_machines import KNOWN
 
 ENTERED = Run(0, ("visitor[0].ask", "visitor[0].enter"))
 
@@ -142,3 +145,28 @@ def test_a_claim_is_searched_alone_and_a_witness_is_a_state_that_it_names() -> N
     assert len(witness.steps) == 2
     with pytest.raises(ConditionRefused, match="there are is_locked_when_visited"):
         counterexample_of(small.House(), "no_such_claim")
+
+
+def test_a_claim_of_one_member_is_searched_for_that_member() -> None:
+    assert counterexample_of(Office(), "asks[1]").counterexample is None
+    broken = counterexample_of(Office(), "asks[2]").counterexample
+    assert broken is not None
+    assert broken.property == "asks[2]"
+    witness = counterexample_of(Office(workers=4), "is_served[3]").counterexample
+    assert witness is not None
+    assert Explorer(Office(workers=4)).run_of(witness).steps[-1] == "worker[3].serve"
+
+
+def test_a_deadlock_is_searched_and_said_where_it_is() -> None:
+    found = counterexample_of(small.Deadlocked(), "may_end").counterexample
+    assert found is not None
+    explorer = Explorer(small.Deadlocked())
+    place = explorer.place(explorer.run_of(found))
+    assert (found.kind, place.possible) == ("deadlock", ())
+    assert [one.claim.name for one in place.claims if one.is_broken] == ["may_end"]
+
+
+def test_a_machine_of_another_library_is_gone_through() -> None:
+    system = from_transitions(KNOWN["matter"]()).system
+    place = Explorer(system()).place(Run())
+    assert place.possible

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +20,7 @@ from epochgate.exploring.seeking import Seeker
 from epochgate.exploring.site import Site
 from epochgate.fsm.checker.exploring import Explorer, Run
 from epochgate.models.studies.catalogue import STUDIES
+from tests.browser.jobs import empty
 from tests.browser.serving import asked, served
 from tests.checker.small_systems import House, UnfairHouse
 
@@ -222,3 +227,19 @@ def test_an_unfair_loop_is_shown_as_one() -> None:
     view = Seeker(explorer, 10.0).claim("first_wants")
     assert view.cycle is not None
     assert f"cycle={view.cycle}" in view.link()
+
+
+@pytest.mark.parametrize("name", ["explore", "ui"])
+def test_the_server_names_its_address_and_ends_when_it_is_interrupted(
+    name: str, tmp_path: Path
+) -> None:
+    place = HOUSE if name == "explore" else str(empty(tmp_path))
+    command = [sys.executable, "-m", "epochgate", name, place, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", told)
+        assert found is not None, told
+        assert asked(found[0], "/")[0] == 200
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
