@@ -12,6 +12,7 @@ import ast
 import linecache
 from collections.abc import Sequence
 from itertools import count
+from math import prod
 from typing import Any
 
 from epochgate.errors import UsageError
@@ -22,6 +23,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.errors import DeclarationError
 
 CHARACTERS_MAX = 2000
+TIMES_MAX = 4096
 FOUND = "is_elsewhere"
 """The method that does not hold where the condition does."""
 _texts = count(1)
@@ -97,9 +99,44 @@ def _as_method(system: ClosedSystem, condition: str) -> str:
         raise ConditionRefused(
             f"{condition!r} is no expression ({error}); write one such as {example(system)}"
         ) from None
+    if (times := _times(system, tree)) > TIMES_MAX:
+        raise ConditionRefused(
+            f"the loops of {condition!r} go round {times:,} times together, and a condition is "
+            f"compiled with each of them written out; let them go round {TIMES_MAX:,} times at most"
+        )
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_bound(n)}
     tree = ast.fix_missing_locations(_OfSystem(system, bound).visit(tree))
     return f"def {FOUND}(self) -> bool:\n    return not ({ast.unparse(tree)})\n"
+
+
+def _times(system: ClosedSystem, tree: ast.AST) -> int:
+    """At most how many times all loops go round, as if each stood within the others."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.comprehension)]
+    return prod(_length(system, loop.iter) for loop in loops)
+
+
+def _length(system: ClosedSystem, over: ast.expr) -> int:
+    if isinstance(over, ast.Tuple | ast.List | ast.Set):
+        return len(over.elts)
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "range":
+        known = [_value(system, one) for one in over.args]
+        return sum(known)
+    return max(1, *system.constants.values())
+
+
+def _value(system: ClosedSystem, bound: ast.expr) -> int:
+    """A number that the bound is not above: of sums and products the product of their numbers, each
+    taken as 2 at least; more than is allowed for what is none.
+    """
+    found = 1
+    for one in ast.walk(bound):
+        if isinstance(one, ast.operator) and not isinstance(one, ast.Add | ast.Sub | ast.Mult):
+            return TIMES_MAX + 1
+        if isinstance(one, ast.Constant) and isinstance(one.value, int):
+            found *= max(2, abs(one.value))
+        name = getattr(one, "id", getattr(one, "attr", ""))
+        found *= max(2, system.constants[name]) if name in system.constants else 1
+    return found
 
 
 def _is_bound(name: ast.Name) -> bool:

@@ -127,6 +127,11 @@ def test_a_condition_that_holds_nowhere_is_looked_for_in_all_states() -> None:
         "[door for door in (1,)]",
         "True)\n    import os\n    return (True",
         "(" * 900 + ")" * 900,
+        "any(visitor[v].is_inside() for v in range(10**9))",
+        "any(visitor[v].is_inside() for v in range(99999 * visitors))",
+        "all(v + w + x > 0 for v in range(99) for w in range(99) for x in range(99))",
+        "any(any(v > w for v in (1, 2)) for w in range(visitors + 9999))",
+        "any(v > 0 for v in range(1 << 30))",
         "door.is_locked" + " or door.is_locked" * 200,
     ],
 )
