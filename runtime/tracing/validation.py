@@ -139,10 +139,10 @@ def checked_alone(files: list[str], *, is_whole: bool = False) -> _Checked:
         trace = checked.trace = opened_trace(files)
         head = trace.head
         verdict.job_id, verdict.run_id = head["job_id"], head["run_id"]
-        verdict.role = _role(head["process"])
+        verdict.role = role(head["process"])
         checked.side = _side(head["process"])
         place = Place(files[0], 1)
-        for place, event in _events(trace, verdict):
+        for place, event in events_of(trace, verdict, Replay(system_of(trace))):
             verdict.lines += 1
             if checked.side is not None:
                 checked.side.note(event, place)
@@ -153,8 +153,8 @@ def checked_alone(files: list[str], *, is_whole: bool = False) -> _Checked:
     return checked
 
 
-def _events(trace: Trace, verdict: Verdict) -> Iterator[tuple[Place, Event]]:
-    replay = Replay(system_of(trace))
+def events_of(trace: Trace, verdict: Verdict, replay: Replay) -> Iterator[tuple[Place, Event]]:
+    """The events of a trace, each once `replay` has taken it; raises Refused."""
     for segment in trace.segments:
         place = Place(segment.path, 1)
         with _at(place):
@@ -254,7 +254,8 @@ def _known(path: str) -> tuple[type[System], str] | None:
     return None
 
 
-def _role(process: dict[str, Any]) -> str:
+def role(process: dict[str, Any]) -> str:
+    """Name the process that has written a trace."""
     if process["role"] == "driver":
         return "driver"
     return f"task {process['subtask']} (identity {process['identity']})"
