@@ -35,7 +35,7 @@ class Die(Environment):
 
 
 class Throw(ClosedSystem):
-    """What is claimed of it."""
+    """A die, with claims for an inductive check."""
 
     STEPS = (Step("die", "turn"), Step("die", "throw"))
 
