@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.commands.check_options import constant
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.exploring.links import View
@@ -24,7 +25,7 @@ jobs and that `epochgate check` compiles. Go back and forward, to the
 counterexample of a claim, or to a state in which a condition holds. Each place
 has a link. The pages are answered on this machine alone, at a loopback address."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate explore reference                    a page at http://127.0.0.1:7357/
   epochgate explore my_package.door:House --set visitors=3
@@ -36,7 +37,7 @@ examples:
 A condition is an expression, as a claim's method may return one:
   visitor[0].state == "inside" and not door.is_locked
 
-Exit codes: 0 success, 2 misuse."""
+{codes_of("explore")}"""
 
 PORT = 7357
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from epochgate.exit_codes import codes_of
+
 HELP = "show a job in the browser, running or ended"
 DESCRIPTION = """\
 Answer pages of a job at a loopback address: its checkpoints with duration and size,
@@ -12,14 +14,14 @@ earlier starts, and the controls of streaming queries. Scripts read the same as
 JSON in the shape of Flink's REST interface. The command reads what
 `epochgate status` reads, and writes nothing."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate ui table                     of `epochgate ingest incoming table`
   epochgate ui s3://jobs/orders          of a job's checkpoints in an object store
   epochgate ui table --controls controls beside it, which batch ran with what
   curl http://127.0.0.1:7358/jobs        JSON, as from Flink
 
-Exit codes: 0 success, 2 there is no such job."""
+{codes_of("ui")}"""
 
 PORT = 7358
 
