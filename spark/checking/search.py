@@ -71,7 +71,7 @@ class ClusterSearch(Search):
     ) -> None:
         self._is_kept = is_kept
         self._context, self._program, self._directory = context, program, directory
-        self._demanded, self._parts = demanded, directory.parts
+        self._demanded, self._parts, self._owning = demanded, directory.parts, code.owning
         self._settings = {
             "archive": ship(context),
             "carried": NEEDED,
@@ -109,13 +109,13 @@ class ClusterSearch(Search):
         levels = self._directory.levels
         if levels:
             last = levels[-1]
-            self.recount(last.transitions, last.terminal, last.held, 0)
+            self.recount(last.transitions, last.terminal, last.held, last.left_out)
             self._rows = set(last.rows)
             self._states = sum(level.states for level in levels)
             self.expanded = self._states - last.states
             return [range(self.expanded, self._states)]
         packed = [
-            (owner(words, self._parts), np.array(words, np.int64).tobytes())
+            (owner(words, self._parts, self._owning), np.array(words, np.int64).tobytes())
             for words in distinct(self._program, initial)
         ]
         self._fold(-1, self._settled(-1, self._context.parallelize(packed, 1), None))
@@ -158,6 +158,7 @@ class ClusterSearch(Search):
         results = sorted(results, key=lambda result: int(result["partition"]))
         self.transitions += sum(result.get("transitions", 0) for result in results)
         self.terminal_states += sum(result.get("terminal", 0) for result in results)
+        self.left_out += sum(result.get("left_out", 0) for result in results)
         self._memory = sum(result["memory"] for result in results)
         self._rows.update(row for result in results for row in result.get("rows", ()))
         for result in results:
@@ -167,7 +168,7 @@ class ClusterSearch(Search):
         self._examined = self._first(level + 1, [result["examined"] for result in results])
         parts = tuple(Part(*result["part"]) for result in results)
         rows, counted = tuple(sorted(self._rows)), (self.transitions, self.terminal_states)
-        self._pending = Manifest(parts, *counted, self.held, rows)
+        self._pending = Manifest(parts, *counted, self.held, self.left_out, rows)
         self._states += self._pending.states
         return None
 

@@ -282,6 +282,11 @@ class Program:
         """How many successors a state may have."""
         return sum(max(1, step.ways) for step in self.steps)
 
+    @property
+    def used_bits(self) -> int:
+        """How many bits of the first word are used, if there is no other."""
+        return max((cell.shift + cell.bits for cell in self.cells.values()), default=0)
+
 
 def walk(block: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """Every statement of a block, those inside `If` too."""

@@ -39,8 +39,7 @@ class Keeping(Search):
         """As many words and pairs can be new at most."""
         self.key_bits = 0
         if program.words == 1:
-            used = max((cell.shift + cell.bits for cell in program.cells.values()), default=0)
-            self.key_bits = max(BITS_MIN, used)
+            self.key_bits = max(BITS_MIN, program.used_bits)
         parts = parts_for(program.words, 32 * workers * self.numbers_of_a_state)
         first = plan(program.words, parts, np.array([program.initial]))
         self.values = Values(self.numbers_of_a_state, workers, memory_max, first)
@@ -171,20 +170,24 @@ class Keeping(Search):
         return {int(row) for row in np.flatnonzero(rows)}
 
     def admitted(self, words: Any) -> Any:
-        """The keys of at most ADMITTED_MAX packed states."""
-        worker, count = self.workers[0], len(words) // self.program.words
-        keys = np.empty(count, np.int64)
-        self.have_numbers(worker, count * 2 * self.program.words)
-        self.kernels.admit(
-            words.ctypes.data,
-            0,
-            count,
-            *self.values.arguments,
-            self.values.slots.address,
-            worker.at["status"],
-            worker.at["scratch"],
-            keys.ctypes.data,
-        )
+        """The keys of packed states."""
+        worker, count, done = self.workers[0], len(words) // self.program.words, 0
+        keys, values = np.empty(count, np.int64), self.values
+        while done < count:
+            self.have_numbers(worker)
+            if values is not self.values:
+                # All states have got other keys.
+                values, done = self.values, 0
+            done = self.kernels.admit(
+                words.ctypes.data,
+                done,
+                count,
+                *values.arguments,
+                values.slots.address,
+                worker.at["status"],
+                worker.at["scratch"],
+                keys.ctypes.data,
+            )
         return keys
 
     def owners(self, keys: Any) -> Any:

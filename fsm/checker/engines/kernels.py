@@ -218,18 +218,24 @@ def admit(
     scratch: Words,
     keys: Words,
 ) -> int:
-    """Make the keys of packed states."""
+    """Make the keys of packed states; returns the first one for which there may be too many new
+    words and pairs. What a state shares with the one before is not looked up.
+    """
     for k in unroll(W):
         scratch[k] = -1
     for k in unroll(2 * W):
         scratch[W + k] = -1
     i = first
-    while i < end:
-        keys[i - first] = fold(
+    while i < end and status[VALUE_END] - status[VALUE_NEXT] >= 2 * W:
+        keys[i] = fold(
             packed, i, scratch, at(scratch, W), at(scratch, 3 * W), values, plan, slots, status
         )
+        for k in unroll(W):
+            scratch[k] = packed[i * W + k]
+        for k in unroll(2 * W):
+            scratch[W + k] = scratch[3 * W + k]
         i += 1
-    return 0
+    return i
 
 
 def spell(

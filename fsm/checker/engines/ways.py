@@ -29,7 +29,7 @@ def way_to(search: Keeping, state: int) -> list[int]:
     table = search.tables[int(search.owners(np.array([state]))[0])]
     goals = [np.array([state], np.int64)]
     for candidates in _levels_before(search, table.level(state, search.kernels)):
-        goals.append(_leading(search, candidates, goals[-1]))
+        goals.append(leading(search, candidates, goals[-1]))
     goals.reverse()
     first = {*goals[0].tolist()}
     way = [next(key for key in search.initial if key in first)]
@@ -74,13 +74,14 @@ def _sizes(search: Keeping, level: int) -> Any:
     return sizes
 
 
-def _leading(search: Keeping, candidates: Any, goals: Any) -> Any:
+def leading(search: Keeping, candidates: Any, goals: Any) -> Any:
     """The candidates with a successor among the goals, in order."""
-    worker, values = search.workers[0], search.values
+    worker = search.workers[0]
     marks = np.zeros(len(candidates), np.uint8)
     done = 0
     while done < len(candidates):
         search.have_numbers(worker, spare_bytes=UNBOUNDED)
+        values = search.values
         done = search.kernels.precede(
             address(candidates),
             done,
