@@ -34,7 +34,7 @@ def stamp(png: bytes, source: str) -> bytes:
 
 
 def is_stale(png: bytes, source: str) -> bool:
-    """Whether `png` was drawn from something other than `source`, or has no stamp."""
+    """Return whether `png` was drawn from something other than `source`, or has no stamp."""
     expected = _KEYWORD + b"\0" + digest(source).encode()
     return all(body != expected for kind, body in _chunks(png) if _is_stamp(kind, body))
 

@@ -20,7 +20,7 @@ OUTPUT = Path("diagrams/generated")
 
 
 class UnknownMachine(UsageError):
-    """What is to be drawn is neither in the catalogue nor a machine or a system in a module."""
+    """The name to draw is neither in the catalogue nor a machine or a system in a module."""
 
 
 HELP = "draw the state machines: diagrams and transition tables"
