@@ -40,6 +40,7 @@ def check_on_spark(
     *,
     directory: Path | str | None = None,
     symmetry: bool | str = False,
+    partial_order: bool = False,
     max_states: int | None = None,
     max_memory: int | None = None,
     max_seconds: float | None = None,
@@ -74,7 +75,7 @@ def check_on_spark(
             files = SearchDirectory(place, identity(program), name, cores)
             ending.callback(files.close)
             demanded = sum(bits[claim.name] for claim in always)
-            code = code_of(program, setting.final, int(__import__('os').environ.get('OWN','-1')))
+            code = code_of(program, setting.final)
             search = ClusterSearch(context, program, code, files, demanded, is_kept=is_kept)
             ending.callback(search.forget)
             return search
@@ -82,6 +83,7 @@ def check_on_spark(
         result = check(
             made,
             symmetry=symmetry,
+            partial_order=partial_order,
             max_states=max_states,
             max_memory=UNLIMITED if max_memory is None else max_memory,
             max_seconds=max_seconds,

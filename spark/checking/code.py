@@ -14,7 +14,7 @@ from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import module_text
-from epochgate.fsm.checker.engines import partition_kernels as k, reduced
+from epochgate.fsm.checker.engines import partition_kernels as k, reduced, store_kernels as s
 from epochgate.fsm.checker.engines.functions import box_size
 
 WORD_BYTES = 8
@@ -22,7 +22,7 @@ WORD_BYTES = 8
 
 @dataclass(frozen=True)
 class Code:
-    """What tasks need to know of a program."""
+    """A program as tasks know it."""
 
     text: str
     words: int
@@ -30,17 +30,14 @@ class Code:
     covers: int
     used_bits: int
     initial: tuple[int, ...]
-    owning: int
 
     @property
     def state_bytes(self) -> int:
         return self.words * WORD_BYTES
 
 
-def code_of(program: Program, final: str | None, owning: int) -> Code:
-    """The code of a program; `final` names the property of states in which it may end, and the bits
-    of `owning` are the words by which a state belongs to a partition.
-    """
+def code_of(program: Program, final: str | None) -> Code:
+    """The code of a program; `final` names the property of states in which it may end."""
     blocks, first, width = program.blocks
     constants = {
         **k.CONSTANTS,
@@ -49,7 +46,6 @@ def code_of(program: Program, final: str | None, owning: int) -> Code:
         "FIRST": first,
         "WIDTH": width,
         "BOX": box_size(program, 1),
-        "OWNING": owning,
     }
     reducing: tuple[Any, ...] = ()
     if program.reduction is not None:
@@ -57,7 +53,7 @@ def code_of(program: Program, final: str | None, owning: int) -> Code:
         reducing = reduced.INLINED
     text = module_text(program, k.KERNELS, k.INLINED, constants, final, reducing)
     shape = program.words, program.fanout, program.covers, program.used_bits
-    return Code(text, *shape, program.initial, owning)
+    return Code(text, *shape, program.initial)
 
 
 class Compiled:
@@ -74,13 +70,12 @@ class Compiled:
         self.spread = self.code.function("spread", *[p] * 11, i, p, p, i, i, p, i, p)
 
 
-def owner(words: tuple[int, ...], parts: int, owning: int) -> int:
+def owner(words: tuple[int, ...], parts: int) -> int:
     """The partition that a state belongs to, as `partition_kernels.mix` has it."""
     bits, h = (1 << 64) - 1, 0
-    for number, word in enumerate(words):
-        if owning >> number & 1:
-            h = ((h ^ word) * k.ONCE) & bits
-            h ^= h >> 32
-    h = (h * k.TWICE) & bits
+    for word in words:
+        h = ((h ^ word) * s.ONCE) & bits
+        h ^= h >> 32
+    h = (h * s.TWICE) & bits
     h ^= h >> 29
-    return ((h & k.LOW) * parts) >> 32
+    return ((h & s.LOW) * parts) >> 32

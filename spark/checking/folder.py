@@ -1,4 +1,4 @@
-"""Where a host keeps what the processes of a search share: in memory, where files can be."""
+"""The folder that the processes of a search share on a host: in memory, if files can be there."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Folder:
         return name
 
     def get(self, name: str) -> Any:
-        """What was kept by this name."""
+        """The states that were kept by this name."""
         return np.fromfile(self.path / name, np.int64)
 
     def forget_before(self, level: int, partition: int) -> None:

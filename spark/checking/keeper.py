@@ -10,8 +10,8 @@ What it had is then made again by another one, from the files of the levels.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
-import pickle
 import select
 import socket
 import subprocess
@@ -19,18 +19,25 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
+from epochgate.errors import EpochgateError
 from epochgate.spark.checking.code import Code
 from epochgate.spark.checking.folder import Folder
 from epochgate.spark.checking.partition import Partition
 
 LOOK_EVERY_S: Final = 1.0
+FAILED: Final = "failed"
 END: Final = None
 """Ends the rows of a request, and of an answer."""
 Settings = Mapping[str, Any]
+
+
+class KeeperFailed(EpochgateError):
+    """A keeper could not do what a task asked for; its error's name, text and traceback."""
 
 
 def exchange(
@@ -38,16 +45,14 @@ def exchange(
 ) -> Iterator[Any]:
     """Have the keeper of a partition do what is requested, with these rows; its answer's rows.
 
-    Raises what the keeper raises, and EOFError or OSError when it was killed.
+    Raises KeeperFailed, and EOFError or OSError when it was killed.
     """
     with closing(_connected(settings, partition)) as keeper:
-        keeper.send(request)
-        for row in rows:
-            keeper.send(row)
-        keeper.send(END)
-        while (row := keeper.recv()) is not END:
-            if isinstance(row, Exception):
-                raise row
+        for row in (request, *rows, END):
+            _tell(keeper, row)
+        while (row := _heard(keeper)) is not END:
+            if isinstance(row, dict) and FAILED in row:
+                raise KeeperFailed(row[FAILED])
             yield row
 
 
@@ -55,9 +60,26 @@ def dismiss(settings: Settings, partition: int) -> None:
     """End the keeper of a partition, if this host has one, and give the host's memory back."""
     folder = Folder(settings["token"])
     with suppress(OSError), closing(_reached(folder, partition)) as keeper:
-        keeper.send({"do": "end"})
+        _tell(keeper, {"do": "end"})
     folder.remove()
     folder.close()
+
+
+def _tell(other: Connection, row: Any) -> None:
+    """Send a row: as JSON, in which states are left out that then follow."""
+    key, value = row if isinstance(row, tuple) else (None, row)
+    are_states = isinstance(value, bytes)
+    other.send_bytes(json.dumps([key, None if are_states else value, are_states]).encode())
+    if are_states:
+        other.send_bytes(value)
+
+
+def _heard(other: Connection) -> Any:
+    """Wait for a row. Raises EOFError or OSError if the other end is gone."""
+    key, value, are_states = json.loads(other.recv_bytes())
+    if are_states:
+        value = other.recv_bytes()
+    return value if key is None else (key, value)
 
 
 def _path(folder: Folder, partition: int) -> Path:
@@ -107,8 +129,8 @@ def _start(folder: Folder, settings: Settings, partition: int) -> None:
     about = {**static, "is_one_host": settings["is_one_host"], "code": settings["code"].value}
     assert keeper.stdin is not None
     with keeper.stdin as given:
-        pickle.dump(about, given)
-    _started.append(keeper)
+        given.write(json.dumps(about).encode())
+    _started[:] = [*(each for each in _started if each.poll() is None), keeper]
 
 
 _started: list[subprocess.Popen[bytes]] = []
@@ -123,22 +145,23 @@ def keep(settings: Settings, number: int, parent: int, listener: socket.socket) 
         while not select.select([listener], [], [], LOOK_EVERY_S)[0]:
             if not folder.path.exists() or not _lives(parent):
                 return
-        with closing(Connection(listener.accept()[0].detach())) as task:
-            # The task may have been killed; what it asked for is then asked for again.
-            with suppress(EOFError, OSError):
-                request = task.recv()
-                if request["do"] == "end":
-                    return
-                try:
-                    if partition is None:
-                        partition = Partition(settings, number, Code(**settings["code"]), folder)
-                    partition.answer(request, iter(task.recv, END), task.send)
-                    task.send(END)
-                except (EOFError, OSError):
-                    raise
-                except Exception as error:  # noqa: BLE001  # raised in the task
-                    error.add_note(traceback.format_exc())
-                    task.send(error)
+        connection = Connection(listener.accept()[0].detach())
+        # The task may have been killed; what it asked for is then asked for again.
+        with suppress(EOFError, ConnectionError), closing(connection) as task:
+            request = _heard(task)
+            if request["do"] == "end":
+                return
+            try:
+                if partition is None:
+                    partition = Partition(settings, number, Code(**settings["code"]), folder)
+                rows = iter(partial(_heard, task), END)
+                partition.answer(request, rows, partial(_tell, task))
+                _tell(task, END)
+            except (EOFError, ConnectionError):
+                raise
+            except Exception as error:  # noqa: BLE001  # raised in the task
+                told = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+                _tell(task, {FAILED: told})
 
 
 def _lives(process: int) -> bool:
@@ -153,4 +176,4 @@ def _lives(process: int) -> bool:
 
 if __name__ == "__main__":
     _number, _parent, _listener = map(int, sys.argv[1:])
-    keep(pickle.load(sys.stdin.buffer), _number, _parent, socket.socket(fileno=_listener))
+    keep(json.load(sys.stdin), _number, _parent, socket.socket(fileno=_listener))

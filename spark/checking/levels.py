@@ -35,7 +35,7 @@ class LevelDamaged(EpochgateError):
 
 @dataclass(frozen=True)
 class Part:
-    """What one partition has of a level; the tag names the file."""
+    """One partition's states of a level; the tag names the file."""
 
     tag: int
     states: int
@@ -79,7 +79,7 @@ def write_part(
 
 
 def part_path(directory: Path, level: int, partition: int, tag: int) -> Path:
-    """Where a partition's states of a level lie."""
+    """The file with a partition's states of a level."""
     return directory / f"level-{level:05}.part-{partition:05}.{tag:016x}"
 
 
@@ -98,7 +98,7 @@ def read_part(directory: Path, level: int, partition: int, part: Part, words: in
 
 
 def manifest_path(directory: Path, level: int) -> Path:
-    """What is there once a level is complete."""
+    """The file that is there once a level is complete."""
     return directory / f"level-{level:05}.json"
 
 
@@ -157,7 +157,7 @@ class SearchDirectory:
         return lock
 
     def _begun(self, parts: int) -> tuple[int, str]:
-        """How many partitions there are, and the name of the search on the hosts."""
+        """The number of partitions, and the name of the search on the hosts."""
         path = self.path / "search.json"
         try:
             about = json.loads(path.read_bytes())

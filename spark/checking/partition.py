@@ -1,4 +1,4 @@
-"""What a search does with a partition: spread a level, settle the next, look back.
+"""The work of a search in one partition: spread a level, settle the next, look back.
 
 To spread is to expand the partition's states of a level: successors that belong to it are entered
 at once, and those of others are sent. To settle is to enter what has come, examine the new states,
@@ -56,8 +56,8 @@ class Partition:
 
     def _go_to(self, level: int) -> None:
         """Have the states of the levels up to this one, and no further."""
-        [newest] = completed(self._directory, self._token, level, level) or [None]
-        tag = NOTHING if newest is None else newest.parts[self.number].tag
+        newest = completed(self._directory, self._token, level, level)
+        tag = newest[0].parts[self.number].tag if newest else NOTHING
         if self._tag == tag:
             return
         self._reset()

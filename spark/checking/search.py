@@ -34,11 +34,11 @@ from epochgate.spark.resident_job import telling_line
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 
 NEEDED: Final = (*CARRIED, "numpy", "llvmlite")
-"""What an executor's Python must have; the pure ones among them are sent."""
+"""Packages that an executor's Python must have; the pure ones among them are sent."""
 GROUP: Final = "check-of-a-system"
 LOOK_EVERY_S: Final = 0.1
 CANCEL_PATIENCE_S: Final = 30.0
-"""How long a canceled job may take to end."""
+"""The time that a canceled job may take to end."""
 TASKS: Final = "epochgate.spark.checking.tasks"
 
 
@@ -71,7 +71,7 @@ class ClusterSearch(Search):
     ) -> None:
         self._is_kept = is_kept
         self._context, self._program, self._directory = context, program, directory
-        self._demanded, self._parts, self._owning = demanded, directory.parts, code.owning
+        self._demanded, self._parts = demanded, directory.parts
         self._settings = {
             "archive": ship(context),
             "carried": NEEDED,
@@ -115,7 +115,7 @@ class ClusterSearch(Search):
             self.expanded = self._states - last.states
             return [range(self.expanded, self._states)]
         packed = [
-            (owner(words, self._parts, self._owning), np.array(words, np.int64).tobytes())
+            (owner(words, self._parts), np.array(words, np.int64).tobytes())
             for words in distinct(self._program, initial)
         ]
         self._fold(-1, self._settled(-1, self._context.parallelize(packed, 1), None))

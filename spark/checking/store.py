@@ -21,12 +21,12 @@ from epochgate.fsm.checker.memory_limit import LEAST_FREE_BYTES, USABLE_SHARE, f
 from epochgate.spark.checking.code import Code, Compiled
 
 BOX_BYTES: Final = 1 << 20
-"""What travels at once to another partition, if boxes of this size hold some batches."""
+"""States that travel together to another partition have this size, or that of a few fanouts."""
 ARRIVED_MAX: Final = 1 << 13
 """States that are entered together."""
 LOOK_EVERY_S: Final = 0.1
 UNLIMITED: Final = 1 << 40
-"""What is free on the host is the limit."""
+"""The limit is what is free on the host."""
 Send = Callable[[int, Any], None]
 
 
@@ -171,7 +171,8 @@ class Store(CompiledSearch):
                 self._looked_for.append(self.admitted(states[first : first + step]))
             goal = self.admitted(wanted)
             self._looked_for.append(goal)
-            found = [leading(self, keys, goal) for keys in self._looked_for[:-1]]
-            return self.spelled(np.concatenate(found)) if found else wanted[:0]
+            # Spelled at once, since the next ones may give all states other keys.
+            found = (self.spelled(leading(self, keys, goal)) for keys in self._looked_for[:-1])
+            return np.concatenate([wanted[:0], *found])
         finally:
             self._looked_for = []

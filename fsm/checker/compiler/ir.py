@@ -286,7 +286,7 @@ class Program:
 
     @property
     def used_bits(self) -> int:
-        """How many bits of the first word are used, if there is no other."""
+        """The number of bits that a state of one word uses."""
         return max((cell.shift + cell.bits for cell in self.cells.values()), default=0)
 
 

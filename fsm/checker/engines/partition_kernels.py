@@ -1,7 +1,7 @@
 """The inner loop of a search whose states are spread over partitions, compiled for each system.
 
-The hash of some words of a state, those in OWNING, says which partition it belongs to, so that all
-hosts agree on it, whatever numbers their stores give to words and pairs. What belongs elsewhere is
+The hash of all words of a state says which partition it belongs to, so that all hosts agree on it,
+whatever numbers their stores give to words and pairs. What belongs elsewhere is
 put into the box of its partition as it is, unless it was put there a moment ago.
 
 Functions here are translated by `epochgate.fsm.checker.compiler.kernel`; they never run as Python.
@@ -44,7 +44,7 @@ from epochgate.fsm.checker.engines.store_kernels import (
 )
 
 # Constants of a program, replaced when it is compiled.
-W, BLOCKS, OWNING = 1, 0, 1
+W, BLOCKS = 1, 0
 
 SENT_SHIFT = 48
 """One of the last 2 ** (64 - SENT_SHIFT) states that were sent is not sent again."""
@@ -54,20 +54,19 @@ CONSTANTS = k.CONSTANTS | {
 }
 
 
-def mix(states: Words, i: int, chosen: int) -> int:
-    """Mix some words of a state into 64 bits: those whose bits are in `chosen`."""
+def mix(states: Words, i: int) -> int:
+    """Mix all words of a state into 64 bits."""
     h = 0
     for word in unroll(W):
-        if (chosen >> word) & 1:
-            h = (h ^ states[i * W + word]) * ONCE
-            h = h ^ (h >> 32)
+        h = (h ^ states[i * W + word]) * ONCE
+        h = h ^ (h >> 32)
     h = h * TWICE
     return h ^ (h >> 29)
 
 
-def post(out: Words, q: int, sent: Words, box: Words, n: int) -> int:
+def post(out: Words, q: int, mixed: int, sent: Words, box: Words, n: int) -> int:
     """Put a state into a box as the n-th unless it was sent lately; returns how many are there."""
-    slot = mix(out, q, -1) >> SENT_SHIFT
+    slot = mixed >> SENT_SHIFT
     differing = 0
     for word in unroll(W):
         differing = differing | (out[q * W + word] ^ sent[slot * W + word])
@@ -104,10 +103,9 @@ def spread(
     elsewhere in boxes of `size` states.
     """
     head = status[HEAD]
-    end = status[END]
     kept = filled[0]
     verdict = DONE
-    while head < end:
+    while head < status[END]:
         if status[VALUE_END] - status[VALUE_NEXT] < fanout * 2 * W:
             verdict = NO_VALUES
             break
@@ -118,7 +116,8 @@ def spread(
         while q < m:
             if BLOCKS > 1:
                 canonical(out, q)
-            owner = ((mix(out, q, OWNING) & LOW) * parts) >> 32
+            mixed = mix(out, q)
+            owner = ((mixed & LOW) * parts) >> 32
             if owner == own:
                 key = fold(
                     out, q, scratch, at(scratch, W), at(scratch, 3 * W), values, plan, slots, status
@@ -129,7 +128,7 @@ def spread(
                     keys[kept] = key
                     kept += 1
             else:
-                n = post(out, q, sent, at(boxes, owner * size * W), posted[owner])
+                n = post(out, q, mixed, sent, at(boxes, owner * size * W), posted[owner])
                 posted[owner] = n
                 is_full = is_full | (n + fanout > size)
             q += 1

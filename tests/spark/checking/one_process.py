@@ -60,6 +60,10 @@ class Context:
         pass
 
 
+class Killed(Exception):
+    """The keeper of a partition is gone."""
+
+
 class Keepers:
     """Keeps the partitions in this process."""
 
@@ -72,7 +76,11 @@ class Keepers:
             code = Code(**settings["code"].value)
             self.kept[token, number] = Partition(settings, number, code, Folder(token))
         answer: list[Any] = []
-        self.kept[token, number].answer(request, iter(rows), answer.append)
+        try:
+            self.kept[token, number].answer(request, iter(rows), answer.append)
+        except Killed:
+            del self.kept[token, number]
+            raise
         yield from answer
 
     def dismiss(self, settings: Any, number: int) -> None:
