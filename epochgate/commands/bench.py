@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 PAGE = Path("docs/benchmarks.md")
 QUESTIONS = (
@@ -43,14 +44,17 @@ history cost (listeners), what a journal costs (journal), what a batch of a
 streaming query costs by sink (streaming) and what a control adds to it
 (steering), what an encrypted wire costs (wire), how fast the checker is beside
 Spin (checker), how soon it answers (checker-start) and what Spark adds to a
-search (checker-spark). About half an hour for all; what else runs on the machine shows in the figures."""
+search (checker-spark). About half an hour for all; what else runs on the machine
+shows in the figures."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate bench                    measure everything and print it
   epochgate bench events scaling     only these two, which need no Java
   epochgate bench sinks              five minutes; SeaweedFS and PostgreSQL where installed
-  epochgate bench --write            also put the figures into ./docs/benchmarks.md"""
+  epochgate bench --write            also put the figures into ./docs/benchmarks.md
+
+{codes_of("bench")}"""
 
 
 class NoBenchmarks(UsageError):

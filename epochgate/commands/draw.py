@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.diagrams.collection import Collection
@@ -25,7 +26,7 @@ class UnknownMachine(UsageError):
 
 HELP = "draw the state machines: diagrams and transition tables"
 DESCRIPTION = "Draw state machines as diagrams and transition tables, from their rows."
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate draw                          all machines, all formats, into diagrams/generated
   epochgate draw gateway -o shown         one machine, into the folder shown
@@ -36,7 +37,9 @@ examples:
   epochgate draw my_package.door:Airlock -o shown
                                           a system: its machines, and which triggers which
   epochgate draw --check                  whether the committed set is fresh (exit code 1 if not)
-  epochgate draw --list                   the machines that epochgate is made of"""
+  epochgate draw --list                   the machines that epochgate is made of
+
+{codes_of("draw")}"""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from dataclasses import dataclass
-from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import module_text
-from epochgate.fsm.checker.engines import partition_kernels as k, reduced, store_kernels as s
-from epochgate.fsm.checker.engines.functions import box_size
+from epochgate.fsm.checker.engines import partition_kernels as k, store_kernels as s
+from epochgate.fsm.checker.engines.functions import sizes
 
 WORD_BYTES = 8
 
@@ -38,20 +37,8 @@ class Code:
 
 def code_of(program: Program, final: str | None) -> Code:
     """The code of a program; `final` names the property of states in which it may end."""
-    blocks, first, width = program.blocks
-    constants = {
-        **k.CONSTANTS,
-        "W": program.words,
-        "BLOCKS": blocks,
-        "FIRST": first,
-        "WIDTH": width,
-        "BOX": box_size(program, 1),
-    }
-    reducing: tuple[Any, ...] = ()
-    if program.reduction is not None:
-        constants |= reduced.constants(program)
-        reducing = reduced.INLINED
-    text = module_text(program, k.KERNELS, k.INLINED, constants, final, reducing)
+    constants, reducing = sizes(program, 1)
+    text = module_text(program, k.KERNELS, k.INLINED, k.CONSTANTS | constants, final, reducing)
     shape = program.words, program.fanout, program.covers, program.used_bits
     return Code(text, *shape, program.initial)
 

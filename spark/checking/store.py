@@ -11,7 +11,7 @@ import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
 from epochgate.fsm.checker.engines import kernels as k
-from epochgate.fsm.checker.engines.compiled import CompiledSearch
+from epochgate.fsm.checker.engines.compiled import ADMITTED_MAX, CompiledSearch
 from epochgate.fsm.checker.engines.functions import NO_KEY, Worker, address
 from epochgate.fsm.checker.engines.memory import Region
 from epochgate.fsm.checker.engines.partition_kernels import SENT_SHIFT
@@ -22,8 +22,6 @@ from epochgate.spark.checking.code import Code, Compiled
 
 BOX_BYTES: Final = 1 << 20
 """States that travel together to another partition have this size, or that of a few fanouts."""
-ARRIVED_MAX: Final = 1 << 13
-"""States that are entered together."""
 LOOK_EVERY_S: Final = 0.1
 UNLIMITED: Final = 1 << 40
 """The limit is what is free on the host."""
@@ -149,7 +147,7 @@ class Store(CompiledSearch):
         """Enter packed states that were sent here."""
         self.depth = depth
         self.hold_level(depth)
-        step = ARRIVED_MAX * self.program.words
+        step = ADMITTED_MAX * self.program.words
         for first in range(0, len(states), step):
             keys = self.admitted(states[first : first + step])
             self.enter(self.worker, address(keys), len(keys))
@@ -165,7 +163,7 @@ class Store(CompiledSearch):
 
     def predecessors(self, states: Any, wanted: Any) -> Any:
         """The words of those packed states that lead to the wanted one."""
-        step = ARRIVED_MAX * self.program.words
+        step = ADMITTED_MAX * self.program.words
         try:
             for first in range(0, len(states), step):
                 self._looked_for.append(self.admitted(states[first : first + step]))

@@ -34,7 +34,6 @@ WAYS = {
         (
             "epochgate.fsm.checker.compiler.machine_code",
             "epochgate.fsm.checker.engines.partition_kernels",
-            "epochgate.fsm.checker.engines.reduced",
             "epochgate.fsm.checker.engines.store_kernels",
         ),
         "a search runs no protocol: it compiles the kernels of the checker",

@@ -49,7 +49,7 @@ ALONE_MAX = 1 << 12
 DESCENT = 1 << 17
 """New states between two pauses of a depth-first search."""
 ADMITTED_MAX = 1 << 10
-"""Saved states that are entered together."""
+"""Packed states that are entered together."""
 OPTIMISER_BYTES = 384 << 20
 """The compiler of optimised code is left out where less memory is free."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from epochgate.fsm.checker.engines.store import (
     Values,
     slots_to_begin_with,
 )
-from epochgate.fsm.checker.engines.ways import way_to
+from epochgate.fsm.checker.engines.ways import levels_before, way_to
 
 PLANNED_FROM = 1 << 17
 """States with which a plan that was made for fewer is made again."""
@@ -165,29 +165,29 @@ class Keeping(Search):
     def chain(self, state: int) -> list[int]:
         return way_to(self, state)
 
+    def levels_before(self, state: int) -> Iterator[Iterable[Any]]:
+        """The states of each level below that of a state, in arrays, from the highest level on."""
+        return levels_before(self, state)
+
     def covered(self) -> set[int]:
         rows = np.bitwise_or.reduce([worker.covered for worker in self.workers])
         return {int(row) for row in np.flatnonzero(rows)}
 
     def admitted(self, words: Any) -> Any:
-        """The keys of packed states."""
-        worker, count, done = self.workers[0], len(words) // self.program.words, 0
-        keys, values = np.empty(count, np.int64), self.values
-        while done < count:
-            self.have_numbers(worker)
-            if values is not self.values:
-                # All states have got other keys.
-                values, done = self.values, 0
-            done = self.kernels.admit(
-                words.ctypes.data,
-                done,
-                count,
-                *values.arguments,
-                values.slots.address,
-                worker.at["status"],
-                worker.at["scratch"],
-                keys.ctypes.data,
-            )
+        """The keys of at most ADMITTED_MAX packed states."""
+        worker, count = self.workers[0], len(words) // self.program.words
+        keys = np.empty(count, np.int64)
+        self.have_numbers(worker, count * 2 * self.program.words)
+        self.kernels.admit(
+            words.ctypes.data,
+            0,
+            count,
+            *self.values.arguments,
+            self.values.slots.address,
+            worker.at["status"],
+            worker.at["scratch"],
+            keys.ctypes.data,
+        )
         return keys
 
     def owners(self, keys: Any) -> Any:
