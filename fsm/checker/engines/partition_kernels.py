@@ -99,9 +99,7 @@ def spread(
     size: int,
     posted: Words,
 ) -> int:
-    """As `gather` does, with the keys of what belongs here in one box, and the states that belong
-    elsewhere in boxes of `size` states.
-    """
+    """As `gather` does, with the keys of what belongs here in one box, and other states in others."""
     head = status[HEAD]
     kept = filled[0]
     verdict = DONE

@@ -84,7 +84,7 @@ def test_a_reduced_space_is_that_of_one_machine(
     assert (apart.states, apart.left_out) == (left, alone.left_out)
     again = check_on_spark(anywhere, system, directory=tmp_path, partial_order=True)
     assert (found(again), again.left_out) == (found(alone), alone.left_out)
-    with pytest.raises(CannotResume, match="its states mean something else"):
+    with pytest.raises(CannotResume, match="its states or its claims are others"):
         check_on_spark(anywhere, system, directory=tmp_path)
 
 
