@@ -1,19 +1,23 @@
 """A machine as a Graphviz picture: states as boxes, and a card of rows on each way between them.
 
 A card is a node of its own, so that the layout finds room for its text: the trigger in bold, the
-condition in brackets, the actions after a slash, the reason in grey. A line without a head leads
-into a card, an arrow out of it. A black dot marks the initial state, a double border a terminal
-one.
+condition in brackets, the actions after a slash, the reason in grey. An open head marks the way
+into a card, a full one the way out of it into a state. `forms` gives the picture in full and then
+folded step by step; the layout takes the first that fits a page.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
+from epochgate.diagrams import theme
+from epochgate.diagrams.description import Description, Mark, Painting
 from epochgate.diagrams.layout import FONT
 from epochgate.diagrams.passages import (
+    Shared,
     described,
     guards,
     inner,
@@ -22,26 +26,29 @@ from epochgate.diagrams.passages import (
     shared,
     spaced,
 )
-from epochgate.fsm import Machine, Row
+from epochgate.diagrams.theme import CARD_FILL, CARD_LINE, INK, SOFT
+from epochgate.fsm import Row
 
-CARD_CHARACTERS_MAX = 40
-"""Where the lines of a card are broken."""
-
-INK, SOFT, LINE = "#1f2933", "#52606d", "#52606d"
-STATE_FILL, STATE_LINE = "#dceaf7", "#3e6f9e"
-TERMINAL_FILL, TERMINAL_LINE = "#e8e6e1", "#7d7468"
-CARD_FILL, CARD_LINE = "#fbfaf6", "#ddd8c9"
+FULL, GUARDS, TRIGGERS = "full", "guards", "triggers"
+"""How much of a row a card shows."""
+FORMS = (
+    *((FULL, 40), (FULL, 32), (FULL, 26)),
+    *((GUARDS, 34), (GUARDS, 26), (TRIGGERS, 30), (TRIGGERS, 22)),
+)
+"""How much is shown, and where the lines of a card are broken, from the most to the least."""
+LEFT = '<BR ALIGN="LEFT"/>'
 
 
 def header(name: str, **settings: str) -> str:
     """The opening of a digraph: its name and the defaults of graph, nodes and edges."""
     chosen = {
         "bgcolor": "white",
+        "fontcolor": INK,
         "fontname": FONT,
-        "nodesep": "0.3",
-        "pad": "0.3",
+        "nodesep": "0.22",
+        "pad": "0.1",
         "rankdir": "TB",
-        "ranksep": "0.32",
+        "ranksep": "0.3",
         **settings,
     }
     graph = " ".join(f"{key}={quoted(value)}" for key, value in chosen.items())
@@ -49,8 +56,8 @@ def header(name: str, **settings: str) -> str:
         f"digraph {quoted(name)} {{\n"
         f"  graph [{graph}]\n"
         f'  node [fontcolor="{INK}" fontname="{FONT}" fontsize="11" shape="plain"]\n'
-        f'  edge [arrowsize="0.7" color="{LINE}" fontcolor="{INK}" fontname="{FONT}" '
-        f'fontsize="10" penwidth="1.1"]\n'
+        f'  edge [arrowsize="0.75" color="{theme.NORMAL}" fontcolor="{INK}" fontname="{FONT}" '
+        f'fontsize="10" penwidth="1.3"]\n'
     )
 
 
@@ -60,93 +67,264 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def broken(text: str, before: str = "", characters_max: int = CARD_CHARACTERS_MAX) -> list[str]:
+def font(text: str, color: str = "", size: int = 0) -> str:
+    """Text that is already escaped, in a colour and a size."""
+    settings = f' COLOR="{color}"' if color else ""
+    settings += f' POINT-SIZE="{size}"' if size else ""
+    return f"<FONT{settings}>{text}</FONT>" if settings else text
+
+
+def titled(title: str, subtitle: str, legend: Sequence[str]) -> str:
+    """The title of a picture, and its legend below it."""
+    lines = [
+        f"{font(f'<B>{escape(title)}</B>', size=18)}{font('  ' + escape(subtitle), SOFT, 12)}",
+        *(
+            f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1"><TR>{line}</TR>'
+            f"</TABLE>"
+            for line in legend
+        ),
+    ]
+    rows = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
+    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="1">{rows}</TABLE>'
+    return f'  label=<{table}> labelloc="t" labeljust="l"\n'
+
+
+def sample(words: str, look: str, inside: str = "", width: int = 20) -> str:
+    """One entry of a legend: a small box that looks like what it stands for, and words."""
+    box = (
+        f'<TABLE CELLBORDER="0" CELLPADDING="0" CELLSPACING="0" {look} FIXEDSIZE="TRUE" '
+        f'WIDTH="{width}" HEIGHT="12"><TR><TD>{inside}</TD></TR></TABLE>'
+    )
+    return f'<TD>{box}</TD><TD ALIGN="LEFT">{font(escape(words), SOFT, 10)}</TD>'
+
+
+def line_samples() -> Iterable[str]:
+    """The entries for the three kinds of ways."""
+    for kind, (color, style) in theme.WAYS.items():
+        yield (
+            f'<TD><TABLE BORDER="0" CELLBORDER="2" CELLPADDING="0" CELLSPACING="0"><TR>'
+            f'<TD SIDES="B" COLOR="{color}" STYLE="{style}" WIDTH="24" '
+            f'HEIGHT="6" FIXEDSIZE="TRUE"></TD></TR><TR><TD BORDER="0" HEIGHT="6" '
+            f'FIXEDSIZE="TRUE" WIDTH="24"></TD></TR></TABLE></TD>'
+            f'<TD ALIGN="LEFT">{font(kind, SOFT, 10)}</TD>'
+        )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The picture of one machine in one of its forms."""
+
+    machine: Description
+    painting: Painting = field(default_factory=lambda: Painting(""))
+    detail: str = FULL
+    characters_max: int = 40
+
+    def dot(self) -> str:
+        """The DOT source."""
+        machine = self.machine
+        parts = [header(machine.name), self._title()]
+        parts.append(
+            f'  "start" [shape="circle" style="filled" color="{INK}" fillcolor="{INK}" label="" '
+            f'width="0.14"]\n'
+        )
+        parts += [self._state(state) for state in machine.states]
+        parts.append(f'  "start" -> {quoted(machine.initial)}\n')
+        order = {state: number for number, state in enumerate(machine.states)}
+        for number, passage in enumerate(passages(machine)):
+            middle = f"passage {number}"
+            parts.append(self._card(middle, passage.rows))
+            # A way back must not push its source above its dest.
+            is_back = {source: order[source] > order[passage.dest] for source in passage.sources}
+            shown = self._look(passage.rows)
+            for source in passage.sources:
+                parts.append(_line(source, middle, is_back[source], f'{shown} arrowhead="vee"'))
+            parts.append(_line(middle, passage.dest, all(is_back.values()), shown))
+        if groups := shared(machine):
+            parts.append(self._shared(groups))
+            # Below everything: at the top a tall card would push the initial state down.
+            parts.append(f'  {quoted(machine.states[-1])} -> "shared" [style="invis"]\n')
+        return "".join([*parts, "}\n"])
+
+    def _title(self) -> str:
+        machine, legend = self.machine, list[str]()
+        state = f'BORDER="1" STYLE="ROUNDED" BGCOLOR="{theme.STATE_FILL}"'
+        end = f'BGCOLOR="{theme.TERMINAL_FILL}" COLOR="{theme.TERMINAL_LINE}"'
+        first = [
+            sample("begin", f'BORDER="0" STYLE="ROUNDED" BGCOLOR="{INK}"', width=12),
+            sample("state", f'{state} COLOR="{theme.STATE_LINE}"'),
+        ]
+        if machine.terminal:
+            first.append(
+                f'<TD><TABLE BORDER="1" CELLBORDER="1" CELLPADDING="0" CELLSPACING="2" {end}>'
+                f'<TR><TD WIDTH="14" HEIGHT="6" FIXEDSIZE="TRUE"></TD></TR></TABLE></TD>'
+                f'<TD ALIGN="LEFT">{font("end", SOFT, 10)}</TD>'
+            )
+        legend.append("".join([*first, *line_samples()]))
+        words = {
+            FULL: "<B>event</B> [condition] / actions, and the reason below",
+            GUARDS: "<B>event</B> [condition]; actions and reasons are in the table",
+            TRIGGERS: "<B>events</B>; conditions, actions and reasons are in the table",
+        }[self.detail]
+        legend.append(f'<TD ALIGN="LEFT">{font(words, SOFT, 10)}</TD>')
+        if self.painting.subject:
+            used = {mark.paint for mark in (*self.painting.rows.values(),)}
+            used |= {mark.paint for mark in self.painting.states.values()}
+            cells = [f"<TD>{font(escape(self.painting.subject), SOFT, 10)}:</TD>"]
+            for paint, (ink, fill) in theme.PAINTS.items():
+                if paint in used:
+                    word = "never taken" if paint == "never" else paint
+                    cells.append(f'<TD BGCOLOR="{fill}">{font(word, ink, 10)}</TD>')
+            legend.append("".join(cells))
+        return titled(spaced(machine.name), machine.title + machine.each, legend)
+
+    def _look(self, rows: Sequence[Row]) -> str:
+        paints = {self._mark(row).paint for row in rows}
+        color, style = theme.WAYS[_way(rows)]
+        if len(paints) == 1 and (paint := paints.pop()):
+            color = theme.PAINTS[paint][0]
+        return look(color, style)
+
+    def _mark(self, row: Row) -> Mark:
+        return self.painting.rows.get(row, Mark("", ""))
+
+    def _state(self, state: str) -> str:
+        machine, mark = self.machine, self.painting.states.get(state)
+        is_terminal = state in machine.terminal
+        fill = theme.TERMINAL_FILL if is_terminal else theme.STATE_FILL
+        line = theme.TERMINAL_LINE if is_terminal else theme.STATE_LINE
+        kind = theme.way(state)
+        if is_terminal and kind != "normal":
+            line = theme.WAYS[kind][0]
+        note = ""
+        if mark is not None and mark.paint:
+            line, fill = theme.PAINTS[mark.paint]
+            note = LEFT.join(["", font(escape(mark.note), line, 10)])
+        name = font(f"<B>{escape(spaced(state))}</B>", size=14)
+        rows = inner(machine, state)
+        body = f"<HR/><TR>{self._rows(rows)}</TR>" if rows else ""
+        label = (
+            f'<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="4" CELLSPACING="0">'
+            f"<TR><TD>{name}{note}</TD></TR>{body}</TABLE>"
+        )
+        borders = ' peripheries="2"' if is_terminal else ""
+        return (
+            f'  {quoted(state)} [shape="box" style="rounded,filled" fillcolor="{fill}" '
+            f'color="{line}" penwidth="1.4" margin="0.08,0.04"{borders} label=<{label}>]\n'
+        )
+
+    def _card(self, name: str, rows: Sequence[Row]) -> str:
+        return _card(name, f"<TR>{self._rows(rows)}</TR>")
+
+    def _shared(self, groups: Sequence[Shared]) -> str:
+        """The card of what several states take without being left."""
+        parts = []
+        for group in groups:
+            title = font(f"<B>{escape(described(self.machine, group.states))}</B>", size=11)
+            parts += [f'<TD ALIGN="LEFT">{title}</TD>', self._rows(group.rows)]
+        return _card("shared", "".join(f"<TR>{part}</TR>" for part in parts))
+
+    def _rows(self, rows: Sequence[Row]) -> str:
+        """Several rows as one left-aligned table cell; painted ones in cells of their own."""
+        cells = list[tuple[str, list[str]]]()
+        for paint, text in self._texts(rows):
+            if not cells or cells[-1][0] != paint:
+                cells.append((paint, []))
+            cells[-1][1].append(text)
+        gap = font(f" {LEFT}", size=4)
+        settings = 'ALIGN="LEFT" BALIGN="LEFT"'
+        inside = "".join(
+            f"<TR><TD {settings}{_ground(paint)}>{font(gap.join(texts), size=10)}</TD></TR>"
+            for paint, texts in cells
+        )
+        if len(cells) == 1 and not cells[0][0]:
+            return inside.removeprefix("<TR>").removesuffix("</TR>")
+        return (
+            f'<TD><TABLE BORDER="0" CELLBORDER="0" CELLPADDING="3" CELLSPACING="1">{inside}'
+            f"</TABLE></TD>"
+        )
+
+    def _texts(self, rows: Sequence[Row]) -> Iterable[tuple[str, str]]:
+        """The texts of rows, each with its paint; without details those of one kind together."""
+        if self.detail != TRIGGERS:
+            for row in rows:
+                yield self._mark(row).paint, LEFT.join(self._lines(row)) + LEFT
+            return
+        groups: dict[tuple[str, str], list[Row]] = {}
+        for row in rows:
+            groups.setdefault((self._mark(row).paint, _way([row])), []).append(row)
+        for (paint, kind), members in groups.items():
+            ink = theme.PAINTS[paint][0] if paint else theme.WAYS[kind][0]
+            names = dict.fromkeys(spaced(row.trigger) for row in members)
+            lines = broken_list(names, self.characters_max)
+            yield paint, LEFT.join(font(f"<B>{escape(x)}</B>", ink) for x in lines) + LEFT
+
+    def _lines(self, row: Row) -> Iterable[str]:
+        """One row as the HTML of its lines."""
+        mark, most = self._mark(row), self.characters_max
+        is_behind = self.painting.is_partial and not mark.paint
+        ink = theme.PAINTS[mark.paint][0] if mark.paint else theme.WAYS[_way([row])][0]
+        trigger, condition = spaced(row.trigger), guards(row)
+        first = font(f"<B>{escape(trigger)}</B>", SOFT if is_behind else ink)
+        if condition:
+            head, *rest = broken(f"[{condition}]", f"{trigger} ", most)
+            yield f"{first} {escape(head)}"
+            yield from map(escape, rest)
+        else:
+            yield first
+        if self.detail == FULL and not is_behind:
+            if row.actions:
+                yield from map(escape, broken("/ " + ", ".join(map(spaced, row.actions)), "", most))
+            for line in broken(reason(row), "", most):
+                yield font(escape(line), SOFT)
+        for line in broken(mark.note, "", most):
+            yield font(f"<B>{escape(line)}</B>", ink if mark.paint else SOFT)
+
+
+def forms(machine: Description, painting: Painting | None = None) -> tuple[str, ...]:
+    """The DOT sources of a machine's picture, from the fullest to the most folded."""
+    chosen = Painting("") if painting is None else painting
+    return tuple(Picture(machine, chosen, *form).dot() for form in FORMS)
+
+
+def look(color: str, style: str) -> str:
+    """The attributes of a line."""
+    width = ' penwidth="2.2"' if style == "dotted" else ""
+    return f'color="{color}" style="{style}"{width}'
+
+
+def broken(text: str, before: str = "", characters_max: int = 40) -> list[str]:
     """Break a text into lines of at most that many characters; `before` stands in the first."""
     lines = textwrap.wrap(before + text, characters_max, break_long_words=False)
     return [line[len(before) :] if i == 0 else line for i, line in enumerate(lines)]
 
 
-def row_lines(row: Row) -> Iterable[str]:
-    """One row as the HTML of its lines."""
-    trigger, condition = spaced(row.trigger), guards(row)
-    first = f"<B>{escape(trigger)}</B>"
-    if condition:
-        head, *rest = broken(f"[{condition}]", f"{trigger} ")
-        yield f"{first} {escape(head)}"
-        yield from map(escape, rest)
-    else:
-        yield first
-    if row.actions:
-        yield from map(escape, broken("/ " + ", ".join(map(spaced, row.actions))))
-    for line in broken(reason(row)):
-        yield f'<FONT COLOR="{SOFT}">{escape(line)}</FONT>'
+def broken_list(names: Iterable[str], characters_max: int) -> list[str]:
+    """Break a list of names into lines, each name in one of them."""
+    whole = ", ".join(name.replace(" ", "\u00a0") for name in names)
+    return [line.replace("\u00a0", " ") for line in broken(whole, "", characters_max)]
 
 
-def rows_cell(rows: Sequence[Row]) -> str:
-    """Several rows as one left-aligned table cell."""
-    left = '<BR ALIGN="LEFT"/>'
-    parts = [left.join(row_lines(row)) + left for row in rows]
-    gap = f'<FONT POINT-SIZE="4"> {left}</FONT>'
-    return f'<TD ALIGN="LEFT" BALIGN="LEFT"><FONT POINT-SIZE="10">{gap.join(parts)}</FONT></TD>'
-
-
-def state_node(machine: type[Machine], state: str) -> str:
-    """One state as a node, with the rows that stay in it."""
-    is_terminal = state in machine.TERMINAL
-    fill, line = (TERMINAL_FILL, TERMINAL_LINE) if is_terminal else (STATE_FILL, STATE_LINE)
-    name = f'<TR><TD><FONT POINT-SIZE="14"><B>{escape(spaced(state))}</B></FONT></TD></TR>'
-    rows = inner(machine, state)
-    body = f"<HR/><TR>{rows_cell(rows)}</TR>" if rows else ""
-    label = f'<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="4" CELLSPACING="0">{name}{body}</TABLE>'
-    borders = ' peripheries="2"' if is_terminal else ""
-    return (
-        f'  {quoted(state)} [shape="box" style="rounded,filled" fillcolor="{fill}" color="{line}" '
-        f'penwidth="1.4" margin="0.08,0.04"{borders} label=<{label}>]\n'
-    )
-
-
-def card(name: str, rows: Sequence[Row], title: str = "") -> str:
-    """A node that holds rows."""
-    top = f'<TR><TD ALIGN="LEFT"><FONT POINT-SIZE="12"><B>{escape(title)}</B></FONT></TD></TR>'
+def _card(name: str, rows: str) -> str:
     label = (
         f'<TABLE BORDER="1" STYLE="ROUNDED" CELLBORDER="0" CELLPADDING="3" CELLSPACING="1" '
-        f'BGCOLOR="{CARD_FILL}" COLOR="{CARD_LINE}">'
-        f"{top if title else ''}<TR>{rows_cell(rows)}</TR></TABLE>"
+        f'BGCOLOR="{CARD_FILL}" COLOR="{CARD_LINE}">{rows}</TABLE>'
     )
     return f"  {quoted(name)} [label=<{label}>]\n"
 
 
-def machine_dot(name: str, machine: type[Machine]) -> str:
-    """The DOT source of one machine's picture."""
-    each = f", one for each {' and '.join(machine.INDEX)}" if machine.INDEX else ""
-    title = (
-        f'<FONT POINT-SIZE="18"><B>{escape(spaced(name))}</B></FONT>'
-        f'<FONT POINT-SIZE="12" COLOR="{SOFT}">  {machine.__name__}{each}</FONT>'
-    )
-    parts = [header(name), f'  label=<{title}> labelloc="t" labeljust="l"\n']
-    parts.append(
-        f'  "start" [shape="circle" style="filled" fillcolor="{INK}" label="" width="0.14"]\n'
-    )
-    parts += [state_node(machine, state) for state in machine.STATES]
-    parts.append(f'  "start" -> {quoted(machine.INITIAL)}\n')
-    order = {state: number for number, state in enumerate(machine.STATES)}
-    for number, passage in enumerate(passages(machine)):
-        middle = f"passage {number}"
-        parts.append(card(middle, passage.rows))
-        # A way back must not push its source above its dest.
-        is_back = {source: order[source] > order[passage.dest] for source in passage.sources}
-        for source in passage.sources:
-            parts.append(line(source, middle, is_back[source], has_arrow=False))
-        parts.append(line(middle, passage.dest, all(is_back.values()), has_arrow=True))
-    for number, group in enumerate(shared(machine)):
-        parts.append(card(f"shared {number}", group.rows, described(machine, group.states)))
-        # Below everything: at the top a tall card would push the initial state down.
-        parts.append(f'  {quoted(machine.STATES[-1])} -> "shared {number}" [style="invis"]\n')
-    return "".join([*parts, "}\n"])
+def _way(rows: Sequence[Row]) -> str:
+    """The kind of a way: that of its rows, or of most of them."""
+    kinds = [theme.way(row.trigger, row.dest or "") for row in rows]
+    return max(theme.WAYS, key=kinds.count)
 
 
-def line(tail: str, head: str, is_back: bool, has_arrow: bool) -> str:
+def _ground(paint: str) -> str:
+    return f' BGCOLOR="{theme.PAINTS[paint][1]}"' if paint else ""
+
+
+def _line(tail: str, head: str, is_back: bool, shown: str) -> str:
     """One edge; a way back is drawn from its head, which is what the layout ranks by."""
     first, second = (head, tail) if is_back else (tail, head)
-    direction = ("back" if is_back else "forward") if has_arrow else "none"
-    return f'  {quoted(first)} -> {quoted(second)} [dir="{direction}"]\n'
+    if is_back:
+        shown = shown.replace("arrowhead", "arrowtail") + ' dir="back"'
+    return f"  {quoted(first)} -> {quoted(second)} [{shown}]\n"
