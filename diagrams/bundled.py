@@ -62,7 +62,9 @@ def widths(part: Any) -> Iterator[tuple[str, float, bool | None, float]]:
                 elif kind == "t":
                     is_bold = bool(operation["fontchar"] & 1)
                 elif kind == "T":
-                    yield operation["text"], size, is_bold, operation["width"]
+                    # Graphviz escapes a backslash here, and not in the SVG.
+                    text = operation["text"].replace("\\\\", "\\")
+                    yield text, size, is_bold, operation["width"]
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def painted(machine: Description, sources: Mapping[str, Taken]) -> Painting:
         if never:
             told.append(f"never in {', '.join(map(spaced, never))}")
         marks[row] = Mark("", "; ".join(told))
-    states = {s: Mark("never", "never reached") for s in machine.states if s not in met}
-    return Painting(f"taken by {', '.join(sources)}", marks, states)
+    unmet = {s: Mark("never", "never reached") for s in machine.states if s not in met}
+    return Painting(f"taken by {', '.join(sources)}", marks, unmet)
 
 
 def _told(name: str, taken: Taken, machine: Description, row: Row) -> str:

@@ -19,6 +19,7 @@ class Bell(Machine):
 
     street: ToStreet = output(ToStreet)
     times: int = Int("most")
+    system: ToldDoor
 
     ring: Trigger
 
@@ -36,6 +37,7 @@ class Street(Environment):
     STATES, INITIAL = ("busy",), "busy"
 
     heard: int = Int("most")
+    system: ToldDoor
 
     leave: Trigger
 
