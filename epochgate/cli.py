@@ -60,7 +60,7 @@ Exit codes: 0 success, 1 a negative result or a job that failed, 2 misuse."""
 
 
 class Command(Protocol):
-    """What a module under `epochgate.commands` provides."""
+    """The parts of a module under `epochgate.commands`."""
 
     HELP: str
     """One line about it, for the list of commands."""
@@ -139,5 +139,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _is_text(argument: str) -> bool:
-    """Whether it can be written down: Python keeps bytes that are no UTF-8 as surrogates."""
+    """Return whether it can be written down: Python keeps bytes that are no UTF-8 as surrogates."""
     return not any("\udc80" <= one <= "\udcff" for one in argument)

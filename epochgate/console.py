@@ -1,4 +1,4 @@
-"""What a command shows: results as lines on stdout, and on stderr what happens while it works.
+"""The output of a command: results as lines on stdout, and on stderr what happens while it works.
 
 Decides that progress is for people: when stderr is not a terminal, bars and live displays show
 nothing. And that text from a file or a job cannot control the terminal. Rich is imported at the
@@ -43,7 +43,7 @@ def console() -> Console:
 
 
 def is_interactive() -> bool:
-    """Whether a person watches stderr."""
+    """Return whether a person watches stderr."""
     return console().is_terminal
 
 

@@ -1,4 +1,4 @@
-"""What the exit code of a check says: the one table of them, which `--help` and the docs show."""
+"""The exit codes of a check: the one table of them, which `--help` and the docs show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from epochgate.errors import EpochgateError
 
 
 class ExitCode(IntEnum):
-    """How a check ended; of several systems the first of WORST_FIRST that occurs is given."""
+    """The end of a check; of several systems the first of WORST_FIRST that occurs is given."""
 
     PASS = 0
     FAIL = 1

@@ -27,14 +27,14 @@ from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, implem
 
 
 class ToReceiver(Port):
-    """What the sender says."""
+    """The messages of the sender."""
 
     def message(self, bit: int, value: int) -> None:
         """Carry a value and its bit to the receiver."""
 
 
 class ToSender(Port):
-    """What the receiver says."""
+    """The messages of the receiver."""
 
     def acknowledged(self, bit: int) -> None:
         """Carry the bit of the newest message to the sender."""
@@ -234,7 +234,7 @@ class Transfer(Machine):
 
 
 class Handover(ClosedSystem):
-    """What the protocol is for: its specification."""
+    """The purpose of the protocol: its specification."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"choices": 2}
     DERIVED: ClassVar[dict[str, str]] = {"value_max": "choices - 1"}

@@ -1,5 +1,5 @@
-"""What a machine is: rows, fields and ports, the systems made of machines, and the event queue that
-drives them.
+"""The declaration of machines: rows, fields and ports, the systems made of machines, and the event
+queue that drives them.
 
 `from_transitions`, which reads machines of other libraries, is imported when it is first used.
 """

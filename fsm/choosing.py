@@ -114,7 +114,7 @@ def options(over: Over, constants: dict[str, int]) -> Sequence[int]:
 
 
 def fault_of(over: Over, constants: Iterable[str]) -> str:
-    """What is wrong with what a step chooses an argument from; empty if nothing is."""
+    """Return what is wrong with what a step chooses an argument from; empty if nothing is."""
     if isinstance(over, str):
         return "" if over in constants else f"{over!r} is no constant; there are {[*constants]}"
     if over and all(type(one) is int for one in over):

@@ -1,4 +1,4 @@
-"""What a closed system says of itself: its steps, how fair they are, and what holds in its runs."""
+"""The claims of a closed system: its steps, how fair they are, and what holds in its runs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def called(name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def holds(system: Any, name: str) -> bool:
-    """Whether the method of a claim, `asks` or `asks[1]`, holds of a system now."""
+    """Return whether the method of a claim, `asks` or `asks[1]`, holds of a system now."""
     method, member = called(name)
     return bool(getattr(system, method)(*member))
 

@@ -251,13 +251,13 @@ class ClosedSystem(System):
 
     @classmethod
     def excuse(cls, machine: str, trigger: str, because: str) -> str:
-        """Why this row need not be taken; empty if it should be."""
+        """Tell why this row need not be taken; empty if it should be."""
         name = f"{machine}.{trigger}"
         return cls.UNTAKEN.get(f"{name}: {because}", cls.UNTAKEN.get(name, ""))
 
     @classmethod
     def excuse_from(cls, machine: str, trigger: str, state: str, because: str) -> str:
-        """Why this row need not be taken in this state; empty if it should be."""
+        """Tell why this row need not be taken in this state; empty if it should be."""
         return cls.excuse(machine, f"{trigger} from {state}", because)
 
     def step_instances(self) -> list[tuple[Step, Machine]]:
@@ -265,11 +265,11 @@ class ClosedSystem(System):
         return [(step, machine) for step in self.STEPS for machine in self.instances(step.machine)]
 
     def options(self, step: Step) -> list[Sequence[int]]:
-        """What a step chooses each of its arguments from."""
+        """Return what a step chooses each of its arguments from."""
         return [choosing.options(over, self.constants) for over in step.over]
 
     def is_enabled(self, step: Step, machine: Machine, *given: int) -> bool:
-        """Whether a row of the step's trigger holds now, other than an ignoring one; without
+        """Return whether a row of the step's trigger holds now, other than an ignoring one; without
         arguments, whether one does with some of what the step may choose.
         """
         if step.over and not given:

@@ -44,7 +44,7 @@ def parameters(function: Callable[..., object]) -> tuple[str, ...]:
 
 
 def exclude_each_other(first: Row, second: Row) -> bool:
-    """Whether the rows demand opposite values of some guard."""
+    """Return whether the rows demand opposite values of some guard."""
     demanded = dict(first.literals)
     return any(demanded.get(name, expected) != expected for name, expected in second.literals)
 
@@ -129,8 +129,8 @@ class Declaration:
 
     @staticmethod
     def _is_trigger(annotation: object) -> bool:
-        """Whether an attribute is declared as a trigger, by name or, unless annotations are kept as
-        text, by the class itself.
+        """Return whether an attribute is declared as a trigger, by name or, unless annotations are
+        kept as text, by the class itself.
         """
         if isinstance(annotation, str):
             return annotation.rpartition(".")[2] == "Trigger"
@@ -225,7 +225,7 @@ class Declaration:
 
 
 def _advice(value: object) -> str:
-    """What to write instead of a value that is no name."""
+    """Return what to write instead of a value that is no name."""
     if isinstance(value, Enum):
         return (
             f"write the text {str(value.value)!r} in place of the member of {type(value).__name__}"

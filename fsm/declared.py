@@ -1,4 +1,4 @@
-"""What is checked of a closed system when its class is created: steps, claims, peers and wires.
+"""The checks of a closed system when its class is created: steps, claims, peers and wires.
 
 All that is wrong is told at once.
 """

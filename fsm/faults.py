@@ -17,7 +17,7 @@ _refused: ContextVar[list[type] | None] = ContextVar("refused", default=None)
 
 
 class Faults:
-    """What was found so far."""
+    """The faults that were found so far."""
 
     def __init__(self) -> None:
         self._found: list[DeclarationError] = []
@@ -54,13 +54,13 @@ def deferred() -> Iterator[list[type]]:
 
 
 def faults_of(refused: list[type]) -> list[str]:
-    """What is wrong with classes that were kept, each fault once."""
+    """Return what is wrong with classes that were kept, each fault once."""
     errors: list[DeclarationError] = [vars(one)["FAULT"] for one in refused]
     return [*dict.fromkeys(text for error in errors for text in error.faults)]
 
 
 def is_kept(refused: type, error: DeclarationError) -> bool:
-    """Whether a class that is refused is kept; its faults then stand in it."""
+    """Return whether a class that is refused is kept; its faults then stand in it."""
     kept = _refused.get()
     if kept is None:
         return False

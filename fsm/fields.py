@@ -60,7 +60,7 @@ class Fifo(deque[T]):
             raise IndexError(f"the channel does not hold {item!r}") from None
 
     def empty(self) -> bool:
-        """Whether nothing is held."""
+        """Return whether nothing is held."""
         return not self
 
     def drain(self, other: Fifo[T]) -> None:
@@ -166,7 +166,7 @@ def _several(start: Any) -> Iterable[Any]:
 
 
 def starts_differ(spec: FieldSpec) -> bool:
-    """Whether a field may begin with one of several values."""
+    """Return whether a field may begin with one of several values."""
     if isinstance(spec, ArrayField):
         several = any(len([*_several(start)]) > 1 or start == ANY for start in spec.start or ())
         return several or (spec.start is None and starts_differ(spec.item))

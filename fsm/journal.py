@@ -34,7 +34,8 @@ class JournalEntry:
 
 
 class Journal(Protocol):
-    """Where a system writes down each event that it is about to process, and each step's effects.
+    """The place where a system writes down each event that it is about to process, and each step's
+    effects.
 
     `clock` is set by the event queue that drives the system.
     """

@@ -71,7 +71,7 @@ class Row:
 
     @property
     def is_ignored(self) -> bool:
-        """Whether the event makes no difference."""
+        """True if the event makes no difference."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""How one event runs to completion, in production, in simulation and in closed systems alike.
+"""Run to completion of one event, in production, in simulation and in closed systems alike.
 
     EventQueue.drain      takes the oldest event: a trigger of a machine, or a call of the shell
       fire                runs the row that holds, then those of the triggers that rows have fired
@@ -114,7 +114,7 @@ class Outlet:
 
 
 class Running:
-    """What a system needs for its events to run; `system.System` adds the machines."""
+    """The needs of a system whose events run; `system.System` adds the machines."""
 
     def __init__(self, kinds: Iterable[type[Effect]]) -> None:
         self.observer: Observer | None = None
@@ -138,7 +138,7 @@ class Running:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether effects or events of handlers wait, and no step processes them."""
+        """True if effects or events of handlers wait, and no step processes them."""
         return self.open_queue is None and bool(self.emitted or self.outer_queue)
 
     def settle(self, *, only_effects: bool = False) -> None:
@@ -174,7 +174,7 @@ def _drop(*effect: Any) -> None:
 
 
 class Clock(Protocol):
-    """What a queue needs of a clock."""
+    """The needs of a queue on a clock."""
 
     def now_s(self) -> float:
         """Seconds since an arbitrary start; never goes backwards."""
@@ -277,16 +277,16 @@ class EventQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits to be processed now; timers do not count."""
+        """True if nothing waits to be processed now; timers do not count."""
         return not self._events
 
     @property
     def waiting(self) -> int:
-        """How many events wait to be processed now; timers do not count."""
+        """The number of events that wait to be processed now; timers do not count."""
         return len(self._events)
 
     def next_due_s(self) -> float | None:
-        """When the earliest timer is due, None when there is none."""
+        """The time at which the earliest timer is due, None when there is none."""
         while self._timers and self._timers[0][2].is_cancelled:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None

@@ -1,4 +1,5 @@
-"""Where a class, a row, a guard or an action stands, and the syntax tree of the latter two.
+"""The source of a class, a row, a guard or an action: its place, and the syntax tree of the latter
+two.
 
 Each file is read and parsed once, through `linecache`, which also finds what stands in an archive
 or what IPython and doctest keep.
@@ -21,7 +22,7 @@ FILES_KEPT_MAX = 64
 
 @dataclass(frozen=True)
 class Contents:
-    """What is declared in a file. functions: name and first line -> the syntax tree. classes: name
+    """The declarations in a file. functions: name and first line -> the syntax tree. classes: name
     -> the first class of that name.
     """
 

@@ -1,4 +1,4 @@
-"""What a trigger does in each state, as one Python function for each pair.
+"""The steps of a trigger in each state, as one Python function for each pair.
 
 The functions are written from the branches that `transitions` tries for a pair, in its order, and
 translated once for each machine: a step then costs one call besides its guards and actions, half of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """How a fired trigger ended that was not refused."""
+    """The end of a fired trigger that was not refused."""
 
     TAKEN = "taken"
     IGNORED = "ignored"

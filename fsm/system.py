@@ -142,7 +142,7 @@ class System(Running):
 
     @classmethod
     def _sizes(cls, field: FieldSpec) -> bool:
-        """Whether the system knows how long an array is, and the arrays inside it."""
+        """Return whether the system knows how long an array is, and the arrays inside it."""
         if not isinstance(field, ArrayField):
             return True
         return field.over in cls.CONSTANTS and cls._sizes(field.item)

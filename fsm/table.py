@@ -14,7 +14,7 @@ from epochgate.fsm.rows import Row
 
 
 class Handling(Enum):
-    """How a (state, trigger) pair is handled, whatever its guards say: `partly` refuses some guard
+    """The handling of a (state, trigger) pair, whatever its guards say: `partly` refuses some guard
     outcomes.
     """
 

@@ -1,4 +1,5 @@
-"""Which machines exist: the protocol of coordinators, gateways, checkpoints, attempts and commits.
+"""The machines that exist: the protocol of coordinators, gateways, checkpoints, attempts and
+commits.
 
 Names are imported when they are first used: a worker needs one machine of them.
 """

@@ -40,7 +40,7 @@ def every_state_but(*states: str) -> tuple[str, ...]:
 
 
 class TaskPort(Port):
-    """What the attempt tells its process."""
+    """The process that runs the attempt."""
 
     @fallible("fail, lost, expire_start", succeeds="run", within="attempt_start_timeout_s")
     def restore(self, identity: int, attempt: int, checkpoint: int) -> None:
@@ -48,7 +48,7 @@ class TaskPort(Port):
 
 
 class SchedulerPort(Port):
-    """What the job asks of the scheduler of processes."""
+    """The scheduler of processes."""
 
     def deploy(self, attempt: int) -> None:
         """A process is wanted for this attempt; it will connect."""
@@ -280,25 +280,25 @@ class Attempt(Machine):
         return number == self.number
 
     def restarts(self) -> bool:
-        """Whether all attempts that go down are to start again."""
+        """Return whether all attempts that go down are to start again."""
         return self.system.lifecycle.is_restarting()
 
     def may_restart(self) -> bool:
         return self.system.lifecycle.may_restart_one() and not self.system.checkpoint.is_storing()
 
     def is_reachable(self) -> bool:
-        """Whether an event sent now would reach the attempt: Flink's running for coordinators."""
+        """True if an event sent now would reach the attempt: Flink's running for coordinators."""
         return self.state == INITIALIZING or self.state == RUNNING
 
     def is_running(self) -> bool:
         return self.state == RUNNING
 
     def is_connected(self) -> bool:
-        """Whether a process speaks for the attempt."""
+        """Return whether a process speaks for the attempt."""
         return self.state == DEPLOYING or self.state == INITIALIZING or self.state == RUNNING
 
     def has_process(self) -> bool:
-        """Whether a process speaks for the attempt, or has yet to leave it."""
+        """Return whether a process speaks for the attempt, or has yet to leave it."""
         return self.is_connected() or self.state == CANCELING
 
     def is_fatal(self, identity: int, reason: Opaque, is_fatal: bool) -> bool:

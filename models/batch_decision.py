@@ -34,7 +34,7 @@ from epochgate.models.created_once import (
 
 
 class DecisionPort(EntryPort):
-    """Where decisions are kept, the coordinator, and what runs a batch."""
+    """The store of decisions, the coordinator, and what runs a batch."""
 
     def complete(self, batch: int) -> None:
         """Tell the coordinator that this batch has run: a later one begins."""
@@ -61,7 +61,7 @@ class DecisionPort(EntryPort):
 
 
 class BatchDecision(CreatedOnce):
-    """What a driver of a query does for the batch that Spark runs now."""
+    """The decision of a query's driver for the batch that Spark runs now."""
 
     system: BatchDecisions
     store: DecisionPort = output(DecisionPort)

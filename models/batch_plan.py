@@ -1,5 +1,5 @@
-"""Which splits belong to which batch of a streaming query: planned once, and durable before Spark
-hears of the batch.
+"""The splits of each batch of a streaming query: planned once, and durable before Spark hears of
+the batch.
 
 Decides that a batch consists of the splits that its plan names and of no others, and that a plan is
 made of what the plan before it has left. How a plan comes to be the only one is `created_once`. It
@@ -36,7 +36,7 @@ FETCHING = "fetching"
 
 
 class PlanPort(EntryPort):
-    """Where plans are kept, the enumerator, and who asks for a batch."""
+    """The store of plans, the enumerator, and who asks for a batch."""
 
     @fallible("broken", succeeds="newest", within="store_timeout_s")
     def consult(self, batch: int) -> None:
@@ -79,7 +79,7 @@ class PlanPort(EntryPort):
 
 
 class BatchPlan(CreatedOnce):
-    """What a driver does when Spark asks whether there is another batch."""
+    """The plan of a driver when Spark asks whether there is another batch."""
 
     system: BatchPlans
     store: PlanPort = output(PlanPort)

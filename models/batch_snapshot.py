@@ -34,7 +34,7 @@ IDLE, ASKED, CONFIRMING = "idle", "asked", "confirming"
 
 
 class BatchSnapshotPort(Port):
-    """What is asked of the coordinator, and what the requester of the snapshot learns."""
+    """The coordinator, and the requester of the snapshot."""
 
     @fallible("fail", succeeds="succeed", within="checkpoint_timeout_s")
     def ask_coordinator(self, number: int) -> None:
@@ -44,7 +44,7 @@ class BatchSnapshotPort(Port):
         """The coordinator's state; not to be handed over yet."""
 
     def taken(self) -> None:
-        """What was kept may be handed over."""
+        """Let what was kept be handed over."""
 
     def failed(self) -> None:
         """The snapshot has failed."""

@@ -55,7 +55,7 @@ UNFINISHED = (TRIGGERING, PENDING)
 
 
 class CheckpointPort(Port):
-    """What a checkpoint asks of timer and store, and what it tells the driver."""
+    """The timer and store of a checkpoint, and the driver."""
 
     def started(self, checkpoint: int) -> None:
         """Expire it after the timeout."""
@@ -77,11 +77,11 @@ class CheckpointPort(Port):
     def completed(self, checkpoint: int) -> None: ...
     def aborted(self, checkpoint: int, reason: Opaque) -> None: ...
     def unknown(self, checkpoint: int, reason: Opaque) -> None:
-        """Whether it is stored is unknown; the job is about to fail because of that."""
+        """Return whether it is stored is unknown; the job is about to fail because of that."""
 
 
 class CheckpointTaskPort(Port):
-    """What a checkpoint tells the process that speaks for a subtask."""
+    """The process that speaks for a subtask."""
 
     def barrier(self, subtask: int, identity: int, checkpoint: int) -> None:
         """Take a snapshot now: everything told before belongs to it, nothing told later does."""
@@ -235,7 +235,7 @@ class Checkpoint(Machine):
         return self.state == NONE or self.state == COMPLETED or self.state == ABORTED
 
     def is_pending(self) -> bool:
-        """Whether barriers are out whose snapshots are not all taken."""
+        """Return whether barriers are out whose snapshots are not all taken."""
         return self.state == PENDING
 
     def is_storing(self) -> bool:
@@ -257,7 +257,7 @@ class Checkpoint(Machine):
         self.driver.started(self.number)
 
     def parts(self) -> int:
-        """How many subtasks hand over a part."""
+        """Count the subtasks that hand over a part."""
         return self.system.subtasks
 
     def ask_coordinators(self) -> None:

@@ -34,7 +34,7 @@ IDLE, COLLECTING = "idle", "collecting"
 
 
 class CollectorPort(Port):
-    """Where what the subtasks pass on is kept."""
+    """The place where what the subtasks pass on is kept."""
 
     def collect(self, subtask: int, checkpoint: int, outcome: Opaque) -> None:
         """This is what a subtask has committed of a checkpoint."""

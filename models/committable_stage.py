@@ -34,7 +34,7 @@ IDLE, PROCESSING, GIVEN_UP = "idle", "processing", "given_up"
 
 
 class StagePort(Port):
-    """Where the operators run, and where their input is kept."""
+    """The operators, and where their input is kept."""
 
     @fallible("retry_later, refused, expire", succeeds="processed", within="commit_timeout_s")
     def process(self, checkpoint: int, tries: int) -> None:
@@ -121,7 +121,7 @@ class CommittableStage(Machine):
     # fmt: on
 
     def has_operators(self) -> bool:
-        """Whether there are any; here there are none."""
+        """Return whether there are any; here there are none."""
         return False
 
     def is_asked(self, checkpoint: int, tries: int) -> bool:

@@ -36,7 +36,9 @@ IDLE, COMMITTING, GIVEN_UP = "idle", "committing", "given_up"
 
 
 class SinkPort(Port):
-    """Where commits happen, and where the committables of the checkpoints in the ledger are kept."""
+    """The sink, which makes commits, and the place where the committables of the checkpoints in the
+    ledger are kept.
+    """
 
     def carry(self, checkpoint: int, earlier: int, tries: int) -> None:
         """The checkpoint that is about to be stored holds the committables of an earlier one, of

@@ -34,7 +34,7 @@ WRITING, CONFIRMING, FORGETTING = "writing", "confirming", "forgetting"
 
 
 class VersionPort(Port):
-    """Where versions are kept. `later`: by how many numbers the newest version is behind this one."""
+    """The store of versions. `later`: by how many numbers the newest version is behind this one."""
 
     @fallible("broken", succeeds="newest", within="store_timeout_s")
     def read(self) -> None:

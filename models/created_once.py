@@ -24,7 +24,7 @@ FORGETTING = "forgetting"
 
 
 class EntryPort(Port):
-    """Where entries are kept, and their maker.
+    """The store of entries, and their maker.
 
     `later`: by how many numbers the newest entry is behind that of the batch; 0 if none is.
     """
@@ -105,7 +105,7 @@ ROWS: tuple[Row, ...] = (
 
 
 class CreatedOnce(Machine):
-    """What a driver does for the entry of the batch that Spark asks for, or runs."""
+    """The entry of a driver for the batch that Spark asks for, or runs."""
 
     INDEX = ("driver",)
     STATES: ClassVar[tuple[str, ...]] = (

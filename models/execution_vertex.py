@@ -31,7 +31,7 @@ IDLE, ATTEMPTED, ENDED = "idle", "attempted", "ended"
 
 
 class VertexPort(Port):
-    """What the job's record is told."""
+    """The job's record."""
 
     def outlived(self, place: int, attempt: int, reason: Opaque) -> None:
         """This attempt has failed, and another of its subtask goes on."""
@@ -123,7 +123,7 @@ class ExecutionVertex(Machine):
         return self.first() + self.leading
 
     def is_vacant(self, place: int) -> bool:
-        """Whether no attempt is at this place, or expected there; while the subtask has any."""
+        """True if no attempt is at this place, or expected there; while the subtask has any."""
         return (
             self.system.attempt[place].state == CANCELED
             or self.system.attempt[place].state == FAILED
@@ -137,14 +137,14 @@ class ExecutionVertex(Machine):
         return any(self.is_vacant(self.first() + i) for i in range(self.system.concurrent))
 
     def has_others(self) -> bool:
-        """Whether an attempt is left; the one that has just failed is none any more."""
+        """Return whether an attempt is left; the one that has just failed is none any more."""
         return any(not self.is_vacant(self.first() + i) for i in range(self.system.concurrent))
 
     def is_leading(self, place: int) -> bool:
         return place == self.leader()
 
     def place_of(self, identity: int) -> int:
-        """Where this process speaks or waits; -1 if it does neither any more."""
+        """Return the place where this process speaks or waits; -1 if it does neither any more."""
         for i in range(self.system.concurrent):
             place = self.first() + i
             if self.system.attempt[place].speaks(identity):

@@ -52,9 +52,7 @@ class WirePort(Port):
 
 
 class SenderPort(Port):
-    """What the sender of events learns: each send ends in exactly one of these, in the order of the
-    sends.
-    """
+    """The sender of events: each send ends in exactly one of these, in the order of the sends."""
 
     def confirmed(self, count: int) -> None:
         """The oldest `count` events on the wire were handled by the subtask."""

@@ -26,7 +26,7 @@ EMPTY, SHOWN, TAKEN = "empty", "shown", "taken"
 
 
 class BatchPort(Port):
-    """What is done with one batch."""
+    """The handling of one batch."""
 
     def look(self) -> None:
         """Ask the source for a batch; answer with `show` if it has one now."""
@@ -119,6 +119,6 @@ class InFlight(Machine):
 
 
 class RecordsInFlight(System):
-    """What the program of a pipeline decides about its records."""
+    """The records of a pipeline that are in flight, as its program decides about them."""
 
     in_flight: InFlight = machines(InFlight)

@@ -42,7 +42,7 @@ ENDED = (FINISHED, FAILED, CANCELED)
 
 
 class LifecyclePort(Port):
-    """What the job asks of the restart strategy and tells the driver."""
+    """The restart strategy that the job asks, and the driver."""
 
     @fallible("give_up")
     def restart_one(self, subtask: int, attempt: int, reason: Opaque) -> None:
@@ -260,18 +260,18 @@ class JobLifecycle(Machine):
         return self.state == RUNNING or self.state == STOPPING
 
     def is_restarting(self) -> bool:
-        """Whether all attempts go down in order to start again."""
+        """Return whether all attempts go down in order to start again."""
         return self.state == RESTARTING
 
     def is_at_end(self) -> bool:
-        """Whether all subtasks have reached the end of their input."""
+        """Return whether all subtasks have reached the end of their input."""
         return self.ended == self.sources()
 
     def may_checkpoint(self) -> bool:
         return self.may_restart_one() and self.running == self.system.subtasks
 
     def needs_checkpoint(self) -> bool:
-        """Whether the job cannot end without another checkpoint."""
+        """Return whether the job cannot end without another checkpoint."""
         return self.state == STOPPING or (self.state == RUNNING and self.is_at_end())
 
     def start_all(self) -> None:
@@ -302,7 +302,7 @@ class JobLifecycle(Machine):
         return self.ended + 1 == self.sources()
 
     def sources(self) -> int:
-        """How many attempts have to reach the end of their input."""
+        """Count the attempts that have to reach the end of their input."""
         return self.system.subtasks
 
     def count_running(self) -> None:

@@ -1,4 +1,5 @@
-"""Where the tasks of a job may run: hosts that cannot reach the driver, or fall silent, are avoided.
+"""The places where the tasks of a job may run: hosts that cannot reach the driver, or fall silent,
+are avoided.
 
 Spark gives a task that has failed the next free slot, which may be on the same host again. Decides
 that an attempt on a host that is suspect is turned away, before it has tried, while another host
@@ -44,7 +45,7 @@ GOING_ON = (PLACING, STRANDED)
 
 
 class PlacementPort(Port):
-    """What is asked of Spark, and told."""
+    """Spark, which is asked and told."""
 
     @fallible("refused")
     def turn_away(self, host: int, attempt: Opaque) -> None:

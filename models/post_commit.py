@@ -39,7 +39,7 @@ IDLE, WORKING, PUT_OFF = "idle", "working", "put_off"
 
 
 class WorkPort(Port):
-    """Where the work is done."""
+    """The place where the work is done."""
 
     @fallible("failed, expire", succeeds="done", within="commit_timeout_s")
     def work(self, checkpoint: int, tries: int) -> None:
@@ -134,7 +134,7 @@ class PostCommit(Machine):
         return self.tries < self.system.commit_retries
 
     def is_settled(self) -> bool:
-        """Whether a job that finishes need not wait for it."""
+        """Return whether a job that finishes need not wait for it."""
         return self.state != WORKING
 
     def release(self, checkpoint: int) -> None:

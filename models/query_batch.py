@@ -90,7 +90,7 @@ class BatchPort(Port):
 
 
 class QueryBatch(Machine):
-    """What one call of Spark's does, from its look at the target to its end."""
+    """One call of Spark's, from its look at the target to its end."""
 
     STATES = (
         IDLE,

@@ -23,7 +23,7 @@ READING, PAUSED = "reading", "paused"
 
 
 class ReadingPort(Port):
-    """What is done with the connection. Bytes and messages are counted from its beginning."""
+    """The connection. Bytes and messages are counted from its beginning."""
 
     def pause(self) -> None:
         """Read no more."""
@@ -101,7 +101,7 @@ class ReceiveWindow(Machine):
 
 
 class ReceiveWindows(System):
-    """What the driver decides about reading from one task."""
+    """The driver's decisions about reading from one task."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {
         "waiting_bytes_max": 4 * 1024 * 1024,

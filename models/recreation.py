@@ -40,7 +40,7 @@ BROKEN, CLOSED = "broken", "closed"
 
 
 class InnerPort(Port):
-    """What is asked of the coordinators; `generation` says of which."""
+    """The coordinators that are asked; `generation` says of which."""
 
     def restore(self, generation: int) -> None:
         """Restore the first coordinator, which has handled no call yet."""

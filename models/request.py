@@ -21,7 +21,7 @@ IDLE, QUEUED, CHOSEN = "idle", "queued", "chosen"
 
 
 class RequestPort(Port):
-    """What those who wait for a checkpoint learn."""
+    """The requesters that wait for a checkpoint."""
 
     def chosen(self, checkpoint: int) -> None:
         """All requests made so far are served by this checkpoint."""

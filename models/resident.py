@@ -46,7 +46,7 @@ CREATED, ATTEMPTING, CLEARING, FINISHED, LEFT = (
 
 
 class ProcessPort(Port):
-    """What the process is to do."""
+    """The process and its work."""
 
     @fallible("fail, dismiss", succeeds="release, finish")
     def begin(self, number: int) -> None:
@@ -162,7 +162,7 @@ class Resident(Machine):
 
 
 class Residents(System):
-    """What one process decides about its attempts; `attempts`: how many it may have."""
+    """The attempts of one process; `attempts`: how many it may have."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"attempts": 100}
 

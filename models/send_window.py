@@ -28,7 +28,7 @@ QUIET, AWAITED = "quiet", "awaited"
 
 
 class RoomPort(Port):
-    """What a sender learns. Bytes are counted from the attempt's first event."""
+    """The sender. Bytes are counted from the attempt's first event."""
 
     def allow(self, size: int, until: int) -> None:
         """Count and send this event, and others without asking, until `until` bytes were sent."""
@@ -117,7 +117,7 @@ class SendWindow(Machine):
 
 
 class SendWindows(System):
-    """What a gateway decides about events before they are sent."""
+    """The gateway's decisions about events before they are sent."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"unconfirmed_bytes_max": 64 * 1024 * 1024}
 

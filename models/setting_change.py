@@ -40,7 +40,7 @@ DURABLE, OWED = "durable", "owed"
 
 
 class ChangePort(Port):
-    """What is done with a change; changes have numbers from 1, in the order of the requests."""
+    """The handling of a change; changes have numbers from 1, in the order of the requests."""
 
     def apply(self, change: int) -> None:
         """Put its value into force, and send it to the subtasks that are ready."""
@@ -134,6 +134,6 @@ class SettingChange(Machine):
 
 
 class SettingChanges(System):
-    """What the coordinator of a setting decides about changes."""
+    """The changes of a setting, as its coordinator decides about them."""
 
     changes: SettingChange = machines(SettingChange)

@@ -42,7 +42,7 @@ class CoordinatorPort(Port):
 
 
 class SnapshotPort(Port):
-    """Where the coordinator's bytes are kept until the checkpoint is stored."""
+    """The place where the coordinator's bytes are kept until the checkpoint is stored."""
 
     def keep(self, checkpoint: int, state: Opaque) -> None:
         """The coordinator's state in this checkpoint."""
@@ -125,7 +125,7 @@ class CoordinatorSnapshot(Machine):
         return checkpoint == self.checkpoint
 
     def is_asked_for(self, checkpoint: int) -> bool:
-        """Whether the coordinator's answer for this checkpoint is still waited for."""
+        """Return whether the coordinator's answer for this checkpoint is still waited for."""
         return self.state == ASKED and checkpoint == self.checkpoint
 
     def may_close(self, checkpoint: int) -> bool:

@@ -1,5 +1,5 @@
-"""What one subtask of a source is assigned, since which checkpoint, and which of its readers are
-there.
+"""The splits that one subtask of a source is assigned, since which checkpoint, and which of its
+readers are there.
 
 Decides which reader is sent a split, what a reset returns to the enumerator, what a reader is told
 about the end, and which reader is listened to. An assignment is uncheckpointed until the
@@ -46,14 +46,14 @@ SETTLED = (ABSENT, OWED, READING, TOLD)
 
 
 class ReaderPort(Port):
-    """What is sent to the reader of one attempt."""
+    """The reader of one attempt."""
 
     def send(self, attempt: int, split: Opaque) -> None: ...
     def tell_no_more(self, attempt: int) -> None: ...
 
 
 class EnumeratorPort(Port):
-    """What the enumerator, and the coordinator around it, learn."""
+    """The enumerator, and the coordinator around it."""
 
     def joined(self, attempt: int) -> None:
         """The reader of this attempt is there."""

@@ -45,7 +45,7 @@ QUIET = (AWAY, IDLE, PAUSING, GIVEN_UP)
 
 
 class SubtaskCommitterPort(Port):
-    """Where the subtask's committables are kept, and how its task is asked."""
+    """The place where the subtask's committables are kept, and its task, which is asked."""
 
     def renew(self) -> None:
         """The subtask's attempt is restored: what it has committed and passed on is what the
@@ -72,7 +72,7 @@ class SubtaskCommitterPort(Port):
 
 
 class SubtaskCommitter(Machine):
-    """What one subtask has to commit, and what it has passed on since the completed checkpoint."""
+    """The committables of one subtask, and what it has passed on since the completed checkpoint."""
 
     INDEX = ("subtask",)
     STATES = (AWAY, IDLE, COMMITTING, PAUSING, GIVEN_UP)
@@ -197,7 +197,7 @@ class SubtaskCommitter(Machine):
         return identity == self.system.attempt[self.subtask].identity
 
     def is_amid(self) -> bool:
-        """Whether barriers are out whose snapshots are not all taken."""
+        """Return whether barriers are out whose snapshots are not all taken."""
         return self.system.checkpoint.is_pending()
 
     def may_retry(self) -> bool:
@@ -207,7 +207,7 @@ class SubtaskCommitter(Machine):
         return self.state == IDLE
 
     def head_tries(self) -> int:
-        """How often the oldest one was tried in vain."""
+        """Count the tries of the oldest one that were in vain."""
         return self.tries if self.waiting.head() == self.tried else 0
 
     def enter_adopted(self, checkpoint: int, tries: int) -> None:

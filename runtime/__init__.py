@@ -1,4 +1,4 @@
-"""What makes the machines act: the coordinator and operator APIs, the job master, stores,
+"""The shells that make the machines act: the coordinator and operator APIs, the job master, stores,
 transports.
 
 Names are imported when they are first used: a worker needs few of them.

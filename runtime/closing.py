@@ -9,7 +9,7 @@ __all__ = ["Closeable", "close_all"]
 
 
 class Closeable(Protocol):
-    """What has to be closed."""
+    """An object that has to be closed."""
 
     def close(self) -> None:
         """Release what it holds."""

@@ -80,7 +80,8 @@ def opener(path: str, flags: int) -> int:
 
 @dataclass(frozen=True)
 class FileStatus:
-    """What `FileSystem.status` tells: size in bytes, modification in ns since 1970, kind, device.
+    """The answer of `FileSystem.status`: size in bytes, modification in ns since 1970, kind,
+    device.
 
     `rename` and `link` work within one device.
     """
@@ -112,7 +113,8 @@ class FileLock(Protocol):
 
 
 class WrittenOnce(Protocol):
-    """What the staging writer and the list of known files ask of a place: no names ever change.
+    """The requests of the staging writer and the list of known files to a place: no names ever
+    change.
 
     Every operation raises `OSError` as the operating system does, unless said otherwise here.
     """
@@ -142,14 +144,14 @@ class WrittenOnce(Protocol):
         """Remove a file; false if there was none."""
 
     def exists(self, path: AnyPath) -> bool:
-        """Whether there is something of this name, a link that leads nowhere included."""
+        """Return whether there is something of this name, a link that leads nowhere included."""
 
     def size(self, path: AnyPath) -> int:
         """The file's size in bytes."""
 
 
 class FileSystem(WrittenOnce, Protocol):
-    """What the checkpoint store and the committer ask of a file system."""
+    """The requests of the checkpoint store and the committer to a file system."""
 
     def rename(self, source: AnyPath, destination: AnyPath) -> None:
         """Atomic. A file replaces a file; a directory may only replace an empty directory."""
@@ -170,10 +172,10 @@ class FileSystem(WrittenOnce, Protocol):
         """Remove one directory; `OSError` if there is anything in it, also by now."""
 
     def is_directory(self, path: AnyPath) -> bool:
-        """Whether it is a directory, and not a link to one."""
+        """Return whether it is a directory, and not a link to one."""
 
     def status(self, path: AnyPath) -> FileStatus:
-        """What is there, links followed."""
+        """Look at what is there, links followed."""
 
     def try_lock(self, path: AnyPath) -> FileLock | None:
         """Take the exclusive lock whose file is `path` (created if missing); none if it is held.

@@ -75,7 +75,7 @@ class NotInDoubt(UsageError):
 
 
 class CommitsInSteps(UsageError):
-    """What is in doubt goes through steps that only the job has: the place of the checkpoints."""
+    """The commits in doubt go through steps that only the job has: the place of the checkpoints."""
 
     def __str__(self) -> str:
         return (
@@ -86,7 +86,7 @@ class CommitsInSteps(UsageError):
 
 
 class CommitsFailed(EpochgateError):
-    """What is in doubt could not be committed: reason."""
+    """The commits in doubt could not be made: reason."""
 
     def __str__(self) -> str:
         return f"{self.args[0]}. It stays in doubt"
@@ -171,8 +171,8 @@ class _Ledger:
 
 
 def given_up_in(checkpoint: CompletedCheckpoint) -> list[list[Any]]:
-    """What was given up in the history of this checkpoint: checkpoint, committables, seconds since
-    1970.
+    """Return what was given up in the history of this checkpoint: checkpoint, committables, seconds
+    since 1970.
     """
     found: list[list[Any]] = checkpoint.properties.get(GIVEN_UP, [])
     return found

@@ -148,7 +148,7 @@ def watched(what: str, warn_s: float = WARN_S) -> Iterator[None]:
 
 
 def stack_of(thread: threading.Thread) -> str:
-    """Where a thread is now; empty if it has ended."""
+    """Return the stack of a thread as it is now; empty if it has ended."""
     frame = None if thread.ident is None else sys._current_frames().get(thread.ident)
     return "" if frame is None else "".join(traceback.format_stack(frame, limit=STACK_FRAMES))
 

@@ -1,4 +1,4 @@
-"""Where the machines live in Spark: the session, the driver's service, tasks, sources and sinks.
+"""The machines at work in Spark: the session, the driver's service, tasks, sources and sinks.
 
 Names are imported when they are first used, because tasks import from here too and need little.
 """

@@ -1,4 +1,4 @@
-"""What runs in a Spark Python worker: one attempt of one subtask, from its hello to its end.
+"""The loop in a Spark Python worker: one attempt of one subtask, from its hello to its end.
 
 Decides how messages and work take turns. Leaves to `Worker` what the messages mean, and to
 `task_main` what comes after the attempt.
@@ -61,7 +61,7 @@ class Listener(Protocol):
 
 
 def _idle_s(worker: Worker) -> float:
-    """How long a worker with nothing to do may wait for messages."""
+    """Return the seconds for which a worker with nothing to do may wait for messages."""
     wake_up_s = worker.wake_up.in_s()
     return IDLE_WAIT_S if wake_up_s is None else min(IDLE_WAIT_S, wake_up_s)
 

@@ -1,4 +1,5 @@
-"""How the driver ends processes: Spark's kill first, and then the closing of the connection.
+"""The end of processes at the driver's hand: Spark's kill first, and then the closing of the
+connection.
 
 Spark does not count a kill as a failure and starts the next process at once; the closed connection
 makes the old one leave at once instead of after Spark's own patience of seconds. Also watches over

@@ -1,4 +1,4 @@
-"""What can be wrong with a Spark session, its cluster, or what a job wants of them."""
+"""Errors of a Spark session, its cluster, or what a job wants of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SessionStopped(UsageError):
 
 
 class NotASparkSession(UsageError):
-    """What was given as the session is something else."""
+    """The object that was given as the session is something else."""
 
 
 class LocalMasterWithoutRetries(UsageError):

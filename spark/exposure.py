@@ -1,4 +1,4 @@
-"""Whether a run's key, and what driver and tasks say to each other, can be read on the network.
+"""The wires that others can read: a run's key, and what driver and tasks say to each other.
 
 The key with which tasks and driver prove themselves to each other travels to the tasks inside
 Spark's own, and so through Spark's RPC. Decides from a session's settings alone whether Spark
@@ -38,7 +38,7 @@ def checked_wire(wire: str) -> None:
 
 
 def is_private(wire: str, hosts: Iterable[str]) -> bool:
-    """Whether a wire between `hosts` is encrypted.
+    """Return whether a wire between `hosts` is encrypted.
 
     >>> [is_private("auto", hosts) for hosts in (["127.0.0.1", "localhost"], ["0.0.0.0"])]
     [False, True]
@@ -83,8 +83,8 @@ def _remedy(version: tuple[int, int]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to `host` stays on this machine; a name other machines may resolve
-    counts as one that does not.
+    """Return whether what is sent to `host` stays on this machine; a name other machines may
+    resolve counts as one that does not.
 
     >>> [is_loopback(host) for host in ("localhost", "127.0.1.1", "::1", "10.0.0.1", "driver")]
     [True, True, True, False, False]

@@ -1,4 +1,4 @@
-"""Who is let in as a process of the job, by its hello.
+"""The admission of processes to the job, by their hellos.
 
 Decides whether a hello belongs to this run, and whether Spark has started the task attempt that its
 identity names. A peer with the run's key can claim any identity. One beyond all that Spark has

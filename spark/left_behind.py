@@ -1,4 +1,4 @@
-"""What an attempt has left in its process: threads, child processes, open files and sockets.
+"""The leavings of an attempt in its process: threads, child processes, open files and sockets.
 
 Compared is what was there before the attempt with what is there once its operators are closed. What
 a library may keep for the life of a process and can harm no later attempt does not count: threads
@@ -34,7 +34,7 @@ _SHARED: Final = "/dev/shm/"
 
 @dataclass(frozen=True)
 class Inventory:
-    """What a process has at one moment."""
+    """The resources that a process has at one moment."""
 
     threads: frozenset[threading.Thread]
     children: frozenset[int]
@@ -50,7 +50,7 @@ class Inventory:
         )
 
     def left(self, before: Inventory) -> list[str]:
-        """What is here and was not before, in words."""
+        """Tell what is here and was not before, in words."""
         threads = sorted(thread.name for thread in self.threads - before.threads)
         children = sorted(self.children - before.children)
         files = sorted(self.files - before.files)
@@ -62,7 +62,7 @@ class Inventory:
 
 
 def left_since(before: Inventory, patience_s: float = PATIENCE_S) -> list[str]:
-    """What has come since `before` was taken, and stays; waits for what is about to go."""
+    """Return what has come since `before` was taken, and stays; waits for what is about to go."""
     left = Inventory.taken().left(before)
     if left:
         # What only a cycle of objects holds is closed with them.

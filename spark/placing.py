@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Cluster(Protocol):
-    """What is asked of Spark."""
+    """The questions that a placement asks of Spark."""
 
     def runs(self, skipped: int, most: int = RUNS_MAX) -> list[TaskRun] | None:
         """Attempts, oldest first, without the first ones; None: not known."""
@@ -104,7 +104,7 @@ class _Silent:
 
 
 class Placing:
-    """Where the tasks of one job run, as far as that hinders them.
+    """The places where the tasks of one job run, as far as that hinders them.
 
     `driver`: where tasks look for it. `speaking()`: the task attempts whose processes are heard.
     `on_warning(text)`, `on_overdue(subtask, reason)`: the
@@ -168,7 +168,7 @@ class Placing:
         self._fallen.append((subtask, task_attempt_id))
 
     def is_urgent(self, *, are_missing: bool) -> bool:
-        """Whether to look at once, and often; `are_missing`: processes are wanted."""
+        """Return whether to look at once, and often; `are_missing`: processes are wanted."""
         return bool(self._fallen or self._silent or (self._suspects and are_missing))
 
     def look(self, now_s: float, wanted: Mapping[int, float]) -> None:

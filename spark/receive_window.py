@@ -1,4 +1,4 @@
-"""How much of what one task says may wait for the driver's queue.
+"""The bound on how much of what one task says may wait for the driver's queue.
 
 Carries out the machine `receive_window`, which decides from when on the connection is not read, and
 from when on it is read again. The network then holds what the task says next, and the task waits in
@@ -25,7 +25,7 @@ MARK_MESSAGES: Final = 128
 
 
 class Reader(Protocol):
-    """What reads from connections: the wire's server."""
+    """The part that reads from connections: the wire's server."""
 
     def pause(self, connection: Connection, /) -> None: ...
     def resume(self, connection: Connection, /) -> None: ...

@@ -67,7 +67,7 @@ class ResidentJob:
         thread.start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether the job has ended, after at most `timeout_s` seconds."""
+        """Return whether the job has ended, after at most `timeout_s` seconds."""
         return self._ended.wait(timeout_s)
 
     def kill(self, task_attempt_id: int, reason: str) -> bool:
@@ -82,7 +82,7 @@ class ResidentJob:
         return True
 
     def launched(self) -> int | None:
-        """How many task attempts Spark has started since its context began, whose ids are the
+        """Count the task attempts that Spark has started since its context began, whose ids are the
         numbers below; None when it cannot be asked.
         """
         try:
@@ -187,8 +187,8 @@ def _is_jvm_gone(context: Any) -> bool:
 
 
 def telling_line(message: str) -> str:
-    """What a failure that Spark has wrapped comes down to: the exception of Python's last
-    traceback, or else the first line.
+    """Return the line that a failure which Spark has wrapped comes down to: the exception of
+    Python's last traceback, or else the first line.
     """
     lines = message.splitlines()
     frames = [number for number, line in enumerate(lines) if _indent(line, 'File "') > 0]
@@ -203,6 +203,6 @@ def telling_line(message: str) -> str:
 
 
 def _indent(line: str, text: str = "") -> int:
-    """How many spaces stand in front of a line; -1 if it does not go on with `text`."""
+    """Count the spaces in front of a line; -1 if it does not go on with `text`."""
     bare = line.lstrip(" ")
     return len(line) - len(bare) if bare.startswith(text) else -1

@@ -1,4 +1,4 @@
-"""How many tasks Spark can run at the same time, and what to say when these are too few.
+"""The number of tasks that Spark can run at the same time, and what to say when these are too few.
 
 Decides the wording alone, by what the number tells: none at all, fewer than the job needs, or
 enough and no process all the same. Also gives up executors that `Placement` holds for lost. Any
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def task_slots(context: Any) -> int | None:
-    """How many tasks Spark can run at the same time now; None when it cannot be asked."""
+    """Return how many tasks Spark can run at the same time now; None when it cannot be asked."""
     try:
         scala = context._jsc.sc()
         profile = scala.resourceProfileManager().defaultResourceProfile()
@@ -29,7 +29,7 @@ def task_slots(context: Any) -> int | None:
 
 
 class Executor(NamedTuple):
-    """Where an executor runs, or ran, and whether it has a free slot."""
+    """The place of an executor, which runs or ran, and whether it has a free slot."""
 
     host: str
     has_room: bool
@@ -102,7 +102,7 @@ def asked(context: Any, executor: str) -> Callable[[], bool]:
 def too_few_slots(
     slots: int, parallelism: int, *, master: str, driver: str, waited_s: float
 ) -> str:
-    """Why a job cannot start on `slots` task slots; `driver`: where executors look for it."""
+    """Tell why a job cannot start on `slots` task slots; `driver`: where executors look for it."""
     if slots == 0:
         return (
             f"the job has {parallelism} subtasks, and no executor has registered with this "

@@ -1,4 +1,5 @@
-"""What Spark runs for a partition: a process, and the attempts of its subtask, one after the other.
+"""The program that Spark runs for a partition: a process, and the attempts of its subtask, one
+after the other.
 
 Carries out what `Resident` decides: connects as one attempt after the other, each under a greater
 identity, and looks between two of them whether the process is sound, which is when nothing is left

@@ -196,7 +196,7 @@ class SparkTransport(Transport):
         return sorted(self._processes.copy().values(), key=lambda p: (p.subtask, p.identity))
 
     def process_of(self, identity: int) -> tuple[str, int] | None:
-        """Where it runs, as it has said."""
+        """Return the place where a process runs, as it has said."""
         connection = self._connections.get(identity)
         process = None if connection is None else self._processes.get(connection)
         return None if process is None else (process.host, process.pid)

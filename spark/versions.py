@@ -1,4 +1,4 @@
-"""Which versions of Spark and Python a job has been seen to work on.
+"""The versions of Spark and Python that a job has been seen to work on.
 
 Decides what is said of another one: an older Spark is refused, since nothing was built for it; a
 newer one, and a newer Python, is a warning, since it may well work. `make versions` starts jobs on

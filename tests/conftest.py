@@ -1,4 +1,4 @@
-"""How `make test` and `make check-deep` share the tests among their processes.
+"""The share of the tests that each process of `make test` and `make check-deep` takes.
 
 A file is run by one process, because its tests share sessions, builds and searches; of some folders
 each test stands alone. What takes long comes first, so that no process is left with it while the
@@ -34,7 +34,9 @@ DEALT_ONE_BY_ONE = (
 
 
 def unit(nodeid: str) -> str:
-    """What is handed to a process as a whole: the test, its file, or all files with its session."""
+    """Return what is handed to a process as a whole: the test, its file, or all files with its
+    session.
+    """
     file = nodeid.partition("::")[0]
     return nodeid if file.startswith(DEALT_ONE_BY_ONE) else shared.SESSIONS.get(file, file)
 

@@ -1,4 +1,4 @@
-"""What the README and the pages for its readers show is run as it stands."""
+"""Each program that the README and the pages for its readers show is run as it stands."""
 
 from __future__ import annotations
 

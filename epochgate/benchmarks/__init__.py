@@ -1,1 +1,1 @@
-"""What `epochgate bench` measures, one module for each question."""
+"""The benchmarks of `epochgate bench`, one module for each question."""

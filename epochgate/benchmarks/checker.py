@@ -1,4 +1,4 @@
-"""How fast the checker is beside Spin, on the same model with the same states and transitions.
+"""The speed of the checker beside Spin, on the same model with the same states and transitions.
 
 Spin and a C compiler are needed; Spin is installed with the system's package manager when it is
 missing and that can be done. Runs are interleaved, so that what else the machine does meets all of

@@ -1,4 +1,4 @@
-"""What it costs to check a small model, or one of many rows, from the command to its answer.
+"""The cost of checking a small model, or one of many rows, from the command to its answer.
 
 Both sides must count the same states of each model. Processes are measured whole: `epochgate check
 module:Class`, and `spin`, the C compiler and the compiled search. Runs are interleaved.

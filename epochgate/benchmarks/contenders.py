@@ -49,7 +49,7 @@ Run = Callable[["SparkSession", Path, Path], "IngestResult | None"]
 
 
 class RowsMissing(EpochgateError):
-    """What was measured did not do its work."""
+    """A run that was measured did not do its work."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a crash of the driver costs: how long the next start takes, beside a run without a crash.
+"""The cost of a crash of the driver: how long the next start takes, beside a run without a crash.
 
 Each contender runs in a process of its own, once to its end, and once until the process and all
 that it has started are killed, halfway by its own time. Then the same program starts again and goes

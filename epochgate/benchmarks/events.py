@@ -1,4 +1,4 @@
-"""How many control events a second go from the driver to four tasks, and how long one takes.
+"""The number of control events a second from the driver to four tasks, and how long one takes.
 
 The job master, its queue's thread, the wire and the workers are the real ones; only Spark is
 missing. Every event is confirmed, and counts when its future is done. The tasks are processes, so

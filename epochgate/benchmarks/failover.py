@@ -1,4 +1,5 @@
-"""How long a subtask is away when its operator raises, and all of them when the job is taken back.
+"""The time for which a subtask is away when its operator raises, and all of them when the job is
+taken back.
 
 A job of four subtasks on a local cluster of two executors, without a restart delay, so that what is
 measured is the exchange between driver and tasks, and what Spark adds to it. The coordinator

@@ -1,4 +1,4 @@
-"""What a benchmark found: samples, and the tables that show them."""
+"""The figures of a benchmark: samples, and the tables that show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast an ingestion is beside what else brings files into files on the same Spark session.
+"""The speed of an ingestion beside what else brings files into files on the same Spark session.
 
 All run in turn, several times, over the same files (`contenders` has them); what each has written
 is compared with the source before its time counts. The disk is at rest before each, since only the
@@ -43,7 +43,7 @@ AIMS = {"in tasks": "0.9", "map": "0.9"}
 
 @dataclass
 class Samples:
-    """What the runs of one contender have come to."""
+    """The figures of the runs of one contender."""
 
     rows_per_s: list[float] = field(default_factory=list)
     processor_us_per_row: list[float] = field(default_factory=list)

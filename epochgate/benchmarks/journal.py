@@ -1,4 +1,4 @@
-"""What a journal costs a job: control events a second with and without, in turn.
+"""The cost of a journal to a job: control events a second with and without, in turn.
 
 The jobs of `events`, one of them with traces of driver and tasks on disk.
 """

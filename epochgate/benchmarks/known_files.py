@@ -1,4 +1,4 @@
-"""What an ingestion costs its driver when it knows many files: checkpoints, looks and starts.
+"""The cost of an ingestion to its driver when it knows many files: checkpoints, looks and starts.
 
 A real job master with the real enumerator, on a virtual clock, over a transport that carries
 nothing, so that every look and every save runs on the one thread that is measured. The files are
@@ -65,7 +65,7 @@ class CountingSegments(KnownSegments):
 
 @dataclass(frozen=True)
 class Cost:
-    """What one number of known files has cost; seconds of the driver's processor, but for *_wall_s.
+    """The cost of one number of known files; seconds of the driver's processor, but for *_wall_s.
 
     log_*: for each file, of the list of known files while it grew.
     """
@@ -145,7 +145,7 @@ class KnowingJob(SilentJob):
         return used_s, known.to_list()
 
     def _state(self, known: list[Any]) -> bytes:
-        """What an enumeration keeps that has given out all of these files."""
+        """Return what an enumeration keeps that has given out all of these files."""
         one = self._fresh_of(path_of(self.source, 0))
         one.discover()
         version, _, first_path, layouts, _, _, skipped = msgpack.unpackb(one.snapshot())

@@ -1,4 +1,4 @@
-"""What it costs a job to be listened to: by the log and the history on disk, at each checkpoint.
+"""The cost of being listened to: by the log and the history on disk, at each checkpoint.
 
 The same driven jobs as in `scaling`, whose tasks count as those of an ingestion do. Telling is what
 the job's own thread has to do, and hearing what the threads of the listeners do beside it.

@@ -55,7 +55,7 @@ def ports(count: int) -> list[int]:
 
 
 def program(name: str, package: str) -> str:
-    """Where the server's program is, beside Python or on the path. Raises ServerMissing."""
+    """Find the server's program, beside Python or on the path. Raises ServerMissing."""
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
@@ -64,7 +64,7 @@ def program(name: str, package: str) -> str:
 
 
 def client_variables(port: int) -> dict[str, str]:
-    """What a client of the server on this port needs in its environment."""
+    """Return what a client of the server on this port needs in its environment."""
     return {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": KEY,

@@ -1,4 +1,5 @@
-"""How long a subtask is away when its worker, or its executor, is killed, and when it fails.
+"""The time for which a subtask is away when its worker, or its executor, is killed, and when it
+fails.
 
 A job of four subtasks on a local cluster of two executors, with a checkpoint every second. Each
 subtask computes on at most 50 Arrow batches a second, which leaves the cores free for recovering.

@@ -1,4 +1,4 @@
-"""How the driver's work grows with the number of subtasks and coordinators.
+"""The growth of the driver's work with the number of subtasks and coordinators.
 
 A real job master on a virtual clock, over a transport that carries nothing: the subtasks' answers
 are posted by the benchmark. Measured is the processor time of the one thread on which all of it
@@ -129,7 +129,7 @@ class DrivenJob(SilentJob):
 
 @dataclass(frozen=True)
 class Costs:
-    """What one job cost, in microseconds of processor time."""
+    """The cost of one job, in microseconds of processor time."""
 
     checkpoint_us: float
     event_us: float

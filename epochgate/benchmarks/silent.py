@@ -109,7 +109,7 @@ class SilentJob:
 
     @property
     def inbox(self) -> TaskInbox:
-        """Where the subtasks' messages are posted."""
+        """The inbox to which the subtasks' messages are posted."""
         if self.transport.inbox is None:
             raise RuntimeError("the job was not started")
         return self.transport.inbox

@@ -80,7 +80,7 @@ def _objects(place: ObjectsPlace, folder: Path, commits: int) -> None:
 
 
 def _made_s(checkpoint: int, commits: int) -> float:
-    """When a commit was made, of which the last is made now."""
+    """Return when a commit was made, of which the last is made now."""
     return time.time() - (commits - checkpoint) * APART_S
 
 

@@ -1,4 +1,4 @@
-"""Where the benchmark of sinks commits to: one place for each kind of sink, with a real sink.
+"""The places that the benchmark of sinks commits to: one for each kind of sink, with a real sink.
 
 Decides how files and rows are staged as tasks would stage them, without the work of tasks: each
 file is a link to the same small one. Leaves all that is measured to the sinks.
@@ -68,7 +68,7 @@ class FilesPlace:
         os.link(self._template, path)
 
     def committable(self, run_id: str, number: int, *, in_place: bool = False) -> Committable:
-        """What a task hands over for a file of this number."""
+        """Return what a task hands over for a file of this number."""
         path = staged_path(run_id, 0, 1, number, in_place=in_place)
         size, schema = len(self.content), schema_id(SCHEMA)
         return Committable(0, 1, number, path, 1, size, self._footer_crc32, schema)

@@ -1,5 +1,5 @@
-"""What a checkpoint and its commit cost, for each sink: by committables, by state, by history, and
-by who commits.
+"""The cost of a checkpoint and its commit, for each sink: by committables, by state, by history,
+and by who commits.
 
 Decides how often a cell is measured, and which cells would take too long and are left out.
 """
@@ -37,7 +37,7 @@ Making = Callable[[Path, Callable[[str], None]], AbstractContextManager[Kinds]]
 
 @dataclass(frozen=True)
 class Growing:
-    """What grows in some rows of the table: its name there, its sizes, and what a size means."""
+    """The variable of some rows of the table: its name there, its sizes, and what a size means."""
 
     name: str
     sizes: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a control costs each batch of a streaming query, beside a plain foreachBatch, in turn.
+"""The cost of a control to each batch of a streaming query, beside a plain foreachBatch, in turn.
 
 Two queries of the same kind on one session, one after the other: a function that does nothing, and
 the same function with the values of a control, which decides for each batch and makes that durable.
@@ -77,7 +77,7 @@ def _run(spark: Any, folder: Path, name: str, batches: int, samples: Samples) ->
 
 
 def _do_nothing(frame: Any, values: Any) -> None:
-    """What is measured is around it."""
+    """Do nothing: the work around it is measured."""
 
 
 def _table(samples: dict[str, Samples], pairs: int, batches: int) -> Table:

@@ -1,4 +1,4 @@
-"""What a batch of a streaming query costs through this sink, and through what a user would pick.
+"""The cost of a batch of a streaming query through this sink, and through what a user would pick.
 
 One session. The contenders run in turn, several rounds of them, each a query that reads the same
 files, one in each batch, into a target of its own. Spark says how long each batch took; the first

@@ -1,4 +1,4 @@
-"""What a private wire costs: control events and round trips with and without TLS, in turn.
+"""The cost of a private wire: control events and round trips with and without TLS, in turn.
 
 The jobs of `events`, one of them with a certificate; and how long a task takes to connect.
 """

@@ -46,7 +46,7 @@ PROGRESS_EVERY_S = 30.0
 
 
 class NoSinkCase(UsageError):
-    """What is named is no case of a sink."""
+    """The object that is named is no case of a sink."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

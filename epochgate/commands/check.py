@@ -178,7 +178,7 @@ def checked(
 
 
 def _stream(arguments: argparse.Namespace) -> TextIO:
-    """Where a report goes: beside the results, where they are written to stdout."""
+    """Return the stream of a report: beside the results, where they are written to stdout."""
     return sys.stderr if str(arguments.json) == "-" else sys.stdout
 
 

@@ -1,4 +1,4 @@
-"""Where `epochgate check` searches: in this process, or in the tasks of a Spark session."""
+"""The place where `epochgate check` searches: this process, or the tasks of a Spark session."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _chosen(
 
 
 def looked_at(one: StoredCheckpoint) -> dict[str, Any]:
-    """What can be told of a stored checkpoint, which is read as a whole, as plain values."""
+    """Tell of a stored checkpoint, which is read as a whole, as plain values."""
     from epochgate.runtime.store.errors import (
         CheckpointDamaged,
         CheckpointFormatUnknown,

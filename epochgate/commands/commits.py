@@ -51,7 +51,7 @@ class SinkUnknown(UsageError):
 
 
 class NotSaidWhich(UsageError):
-    """What to give up was not said."""
+    """The commits to give up were not said."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +182,7 @@ def _give_up_missing(arguments: argparse.Namespace, newest: CompletedCheckpoint)
 def _creator(
     arguments: argparse.Namespace, newest: CompletedCheckpoint
 ) -> Callable[[SinkStart], Committer]:
-    """What makes the committer of the sink."""
+    """Return the maker of the committer of the sink."""
     from epochgate.commands.named_class import named_class
     from epochgate.runtime import Sink
 
@@ -202,7 +202,7 @@ def _creator(
 
 
 def _is_target(place: str) -> bool:
-    """Whether the checkpoints lie beside `place`, as they do for a target."""
+    """Return whether the checkpoints lie beside `place`, as they do for a target."""
     from epochgate.runtime.objects.client import is_url
     from epochgate.spark.parquet_sink import working_directory_of
 
@@ -304,7 +304,7 @@ def _by_sink(part: Committables) -> dict[str, list[Any]]:
 
 
 def _rows(values: list[Any]) -> str:
-    """How many rows they have; "-" where that is not known of all."""
+    """Tell how many rows they have; "-" where that is not known of all."""
     from epochgate.spark.ingest.after_commit import readable
 
     found = [readable(value) for value in values]

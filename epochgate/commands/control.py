@@ -37,7 +37,7 @@ Exit codes: 0 success, 1 the store failed, 2 there is no such control or value."
 
 
 class AssignmentRefused(UsageError):
-    """What is to be set is not NAME=JSON."""
+    """The assignment is not NAME=JSON."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

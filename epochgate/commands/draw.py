@@ -26,7 +26,7 @@ OWN = "epochgate.models:MACHINES"
 
 
 class UnknownMachine(UsageError):
-    """What is to be drawn is neither in the catalogue nor a machine or a system in a module."""
+    """The name to draw is neither in the catalogue nor a machine or a system in a module."""
 
 
 class NoFolder(UsageError):

@@ -106,12 +106,12 @@ def _minutes(text: str) -> float:
 
 
 class NoSimulatedTest(UsageError):
-    """What is named is no simulated test."""
+    """The object that is named is no simulated test."""
 
 
 @dataclass
 class Limit:
-    """When it is enough: `effort` times the runs that each test says, or after the seconds."""
+    """The end of a search: `effort` times the runs that each test says, or after the seconds."""
 
     effort: float
     seconds: float
@@ -127,7 +127,7 @@ class Limit:
         return self.seconds - self.taken_s()
 
     def is_enough(self, simulation: Simulation, found: Found) -> bool:
-        """Whether a test needs no more runs."""
+        """Return whether a test needs no more runs."""
         from epochgate.runtime.testing.worlds.simulate import Systematic
 
         if isinstance(simulation, Systematic):
@@ -194,7 +194,7 @@ def _limit(arguments: argparse.Namespace) -> Limit:
 def _places(
     arguments: argparse.Namespace,
 ) -> Iterator[tuple[Callable[[list[Part]], list[Scanned]], int]]:
-    """What runs a round of parts, and how many of them at once."""
+    """Return what runs a round of parts, and how many of them at once."""
     from epochgate.runtime.testing.worlds.spreading import scan
 
     if arguments.master is not None:
@@ -255,7 +255,7 @@ def _search(
 
 
 def _pace(found: dict[str, Found], limit: Limit) -> str:
-    """How many seeds there were, and how many an hour has."""
+    """Tell how many seeds there were, and how many an hour has."""
     seeds, seconds = sum(each.seeds for each in found.values()), limit.taken_s()
     hourly = f": {3600 * seeds / seconds:,.0f} an hour" if seeds else ""
     return f"{seeds:,} seeds in {seconds:.1f} s{hourly}"

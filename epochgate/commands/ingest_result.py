@@ -58,7 +58,7 @@ def summarize(
 
 
 def _tell_left_out(result: IngestResult, source: str) -> None:
-    """Which rows and files this run has left out, and where a script finds them."""
+    """Tell which rows and files this run has left out, and where a script finds them."""
     from epochgate.spark.files.finding import told
 
     if result.unread:

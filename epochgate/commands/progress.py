@@ -1,4 +1,4 @@
-"""How an ingestion goes, as lines and figures for a person.
+"""The progress of an ingestion, as lines and figures for a person.
 
 Decides which of a job's events are worth a line on a terminal: failures, warnings and aborted
 checkpoints are; of the others one line for each commit that shows progress, and one when a followed
@@ -40,7 +40,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class FilesDone:
-    """How many of the files that were found are read to their end, and what is left; as of one
+    """The files that are read to their end, of those that were found, and what is left; as of one
     checkpoint, so that a failover takes nothing back. A file of several shares counts by these.
     """
 
@@ -137,7 +137,7 @@ class Progress(JobListener):
     # what is shown, on the command's thread
 
     def lines(self) -> list[str]:
-        """What has happened since the last call."""
+        """Return what has happened since the last call."""
         lines = []
         while not self._lines.empty():
             lines.append(self._lines.get())
@@ -185,7 +185,7 @@ class Progress(JobListener):
 
 
 class LogLines(logging.Handler):
-    """What epochgate logs beside the job's events, as lines of the display."""
+    """The log of epochgate beside the job's events, as lines of the display."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__(logging.INFO)
@@ -200,7 +200,7 @@ class LogLines(logging.Handler):
 
 
 def told_strike(strike: Strike) -> str:
-    """What was killed, in words."""
+    """Tell what was killed, in words."""
     felt = ", ".join(str(subtask) for subtask in strike.subtasks)
     plural = "s" if len(strike.subtasks) != 1 else ""
     if strike.kind == "executor":

@@ -91,7 +91,7 @@ def _write_test(validation: Validation, path: Path) -> None:
 
 
 def _check(arguments: argparse.Namespace, stack: ExitStack) -> Callable[..., Validation]:
-    """What checks: this process, or Spark, whose session ends with the stack."""
+    """Return what checks: this process, or Spark, whose session ends with the stack."""
     from epochgate.runtime.tracing.validation import validated
 
     if arguments.master is None:

@@ -1,4 +1,4 @@
-"""What a person sees of a running ingestion: a live display on a terminal, or plain lines.
+"""The display of a running ingestion: live on a terminal, or plain lines.
 
 Decides where lines go, and what Ctrl-C means. Used by the commands that run ingestions, on their
 own thread.

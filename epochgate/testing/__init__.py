@@ -1,4 +1,4 @@
-"""What tests of jobs, coordinators and machines are written with.
+"""The tools with which tests of jobs, coordinators and machines are written.
 
 Names are imported when they are first used: each needs the extras that it needs, and no others.
 """

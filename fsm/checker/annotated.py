@@ -82,7 +82,7 @@ def annotated(search: Search, program: Program) -> Annotated:
 
 
 def blocks_in_order(program: Program, words: Words) -> list[int]:
-    """Where each block goes when they are sorted."""
+    """Return the position of each block when they are sorted."""
     blocks, first, width = program.blocks
     parts = [words[first + b * width : first + (b + 1) * width] for b in range(blocks)]
     places = [0] * blocks
@@ -179,7 +179,7 @@ def divided(
 
 
 def _member(system: ClosedSystem, code: StepCode, index_set: str) -> tuple[int, Any]:
-    """Which member takes a step, and what the step is beside that."""
+    """Return the member that takes a step, and what the step is beside that."""
     sets = system.MACHINES[code.machine].INDEX
     rest = tuple(n for n, name in zip(code.index, sets, strict=True) if name != index_set)
     member = next((n for n, s in zip(code.index, sets, strict=True) if s == index_set), NO_MEMBER)

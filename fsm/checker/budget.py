@@ -1,4 +1,4 @@
-"""What a search may use up, and what it tells about itself while it runs."""
+"""The budget of a search, and what it tells about itself while it runs."""
 
 from __future__ import annotations
 

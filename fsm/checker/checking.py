@@ -49,7 +49,7 @@ class CannotCheck(UsageError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to search; see `check`."""
+    """The options of a search; see `check`."""
 
     engine: str
     workers: int
@@ -318,7 +318,7 @@ class _Check:
     def _examined(
         self, level: Iterable[Sequence[int]], budget: Budget, *, is_first: bool = False
     ) -> Finding | Unimplemented | None:
-        """What is wrong in the states of a level, or with the steps out of them."""
+        """Return what is wrong in the states of a level, or with the steps out of them."""
         if found := self.search.examine(level, self.demanded, budget.pause):
             return found
         if not self.refinements.all:

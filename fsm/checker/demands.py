@@ -67,7 +67,7 @@ def _named(system: ClosedSystem, declared: Fairness) -> str:
 
 
 def summary(system: ClosedSystem) -> list[str]:
-    """What is demanded, by kind, for a person: `weak: each buyer.buy, any step`."""
+    """Tell what is demanded, by kind, for a person: `weak: each buyer.buy, any step`."""
     told: dict[bool, list[str]] = {False: [], True: []}
     for step in system.STEPS:
         if step.is_fair or step.is_strongly_fair:

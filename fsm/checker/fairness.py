@@ -18,7 +18,7 @@ from epochgate.fsm.checker.graph import Graph
 
 
 class Recurring(NamedTuple):
-    """What a demand is about, on one graph: states as an array of truth values or None for none,
+    """The subject of a demand on one graph: states as an array of truth values or None for none,
     and the numbers of transitions. A `cause` of None is everywhere.
     """
 

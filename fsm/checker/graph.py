@@ -56,7 +56,7 @@ class Graph:
         return edges[~self.stutters(edges)]
 
     def stutters(self, edges: Any) -> Any:
-        """Whether each of some transitions leaves everything as it is."""
+        """Return whether each of some transitions leaves everything as it is."""
         return self.sources[edges] == self.targets[edges]
 
     def components(self, inside: Any) -> Any:

@@ -66,7 +66,7 @@ class Claim:
 
 @dataclass
 class Shown:
-    """What an inductive check has come to."""
+    """The outcome of an inductive check."""
 
     steps: int = 0
     ways: int = 0
@@ -347,7 +347,7 @@ class _Inductive:
     # The result
 
     def result(self, shown: Shown, compile_seconds: float, search_seconds: float) -> Result:
-        """What was found, as any check tells it."""
+        """Return what was found, as any check tells it."""
         import z3
 
         outcome = Outcome(self.system, self.program, self.layout, shown, (), None)
@@ -406,6 +406,6 @@ class _Inductive:
         return Verdict.VACUOUS if is_vacuous or is_untaken else Verdict.PASS
 
     def _faults(self, shown: Shown) -> Iterator[str]:
-        """What the claims do not exclude: steps that fail, and so have no state after them."""
+        """Return the steps that fail, which the claims do not exclude, and have no state after."""
         for fault, label in sorted(shown.faults.items()):
             yield f"not excluded: {label} may fail: {self.program.faults[fault].message}"

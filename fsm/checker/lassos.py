@@ -134,7 +134,7 @@ class Loops:
         demands: Sequence[OfSteps],
         program: Program,
     ) -> list[str]:
-        """How a loop that begins after `before` steps is fair, and which steps it never takes."""
+        """Tell how a loop that begins after `before` steps is fair, and steps it never takes."""
         states = self.states(cycle, entry)[: len(cycle) or 1]
         groups: dict[str, list[str]] = {}
         demanded: set[int] = set()

@@ -1,4 +1,4 @@
-"""How much memory a search may take without `max_memory`: most of what is free, and of what a
+"""The memory that a search may take without `max_memory`: most of what is free, and of what a
 container, a job of a scheduler or a limit of the shell leaves.
 """
 

@@ -72,7 +72,7 @@ Found = Finding | Unimplemented | StoppedEarly | Lasso | Walk | None
 
 
 class Seen(Protocol):
-    """What a search, or walks, came across."""
+    """The observations of a search, or of walks."""
 
     held: int
 
@@ -185,7 +185,9 @@ class Outcome:
         return Verdict.PASS, f"never: {', '.join(untaken)} of {found.name}" if untaken else ""
 
     def _is_decided(self, declared: Property) -> bool:
-        """Whether the search went far enough; promises are examined in their order, at the end."""
+        """Return whether the search went far enough; promises are examined in their order, at the
+        end.
+        """
         if isinstance(self._found, Lasso):
             position = self._declared.index
             is_promise = declared.kind in WITHOUT_END
@@ -245,7 +247,7 @@ class Outcome:
         return retelling.tell(chain[0], moves, **self._about(found.claim, message))
 
     def _what(self, fault: int, held: int) -> dict[str, Any]:
-        """What is wrong, and where that was declared."""
+        """Tell what is wrong, and where that was declared."""
         if fault == DEADLOCK:
             declared = next(p for p in self._declared if p.kind == "terminal")
             about = self._about(
@@ -300,7 +302,7 @@ class Outcome:
 
 
 def _holds_beyond(target: InterpretedTarget, name: str) -> bool:
-    """Whether a claim holds beyond a bound; one that cannot be asked there is not broken."""
+    """Return whether a claim holds beyond a bound; one that cannot be asked there is not broken."""
     try:
         return target.holds_now(name)
     except (StepFault, *FAULTS):

@@ -1,4 +1,4 @@
-"""Whether each step of a system is one of another, its specification, or changes nothing there.
+"""Refinement: each step of a system is one of its specification, or changes nothing there.
 
 A mapping says for which state of the specification a state stands. Both are held against each other
 while states are found: for every step of the system, the states that it leads from and to are
@@ -95,7 +95,7 @@ class Refinement:
         return self._following[state]
 
     def begins(self, state: Words) -> str:
-        """What is wrong with an initial state; empty if nothing is."""
+        """Return what is wrong with an initial state; empty if nothing is."""
         try:
             mapped = self.mapped(state)
         except OutOfRange as error:
@@ -105,7 +105,7 @@ class Refinement:
         return f"{self._not()}: {self.name} does not begin with {self._told(mapped)}"
 
     def goes_on(self, before: Words, after: Words, label: str) -> str:
-        """What is wrong with a step; empty if the specification has it."""
+        """Return what is wrong with a step; empty if the specification has it."""
         try:
             first, then = self.mapped(before), self.mapped(after)
         except OutOfRange as error:
@@ -159,7 +159,7 @@ class Refinement:
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether every step changes nothing of the specification."""
+        """True if every step changes nothing of the specification."""
         return not self.taken
 
 

@@ -1,4 +1,4 @@
-"""What a person reads of a result: a table of claims, what was never taken, and a numbered
+"""The report of a result to a person: a table of claims, what was never taken, and a numbered
 counterexample.
 """
 

@@ -1,4 +1,4 @@
-"""What a check found: the verdict, how much was explored, and how to get to a violation."""
+"""The result of a check: the verdict, how much was explored, and how to get to a violation."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class SavedSearch:
             )
 
     def _record(self, file: BinaryIO) -> tuple[dict[str, Any], int, int] | None:
-        """What is written about the next level, where its states begin, and their bytes."""
+        """Return what is written about the next level, where its states begin, and their bytes."""
         line = file.readline()
         try:
             about = json.loads(line)

@@ -39,7 +39,9 @@ class StepUnknown(UsageError):
 
 
 class Stage(Protocol):
-    """Where a schedule is played; `system` is in the state that the steps so far have led to."""
+    """The stage on which a schedule is played; `system` is in the state that the steps so far have
+    led to.
+    """
 
     @property
     def system(self) -> ClosedSystem: ...
@@ -59,7 +61,7 @@ class Stage(Protocol):
         ...
 
     def changes_nothing(self, step: str) -> bool:
-        """Whether a step that is possible would leave everything as it is; it is not taken."""
+        """True if a step that is possible would leave everything as it is; it is not taken."""
         ...
 
 
@@ -195,7 +197,7 @@ class MachineStage:
 
 
 def told(fault: BaseException) -> str:
-    """What a machine or a claim has found, in words."""
+    """Tell what a machine or a claim has found, in words."""
     if isinstance(fault, TransitionRefused):
         return f"{fault.machine} refuses {fault.trigger!r}: no row holds"
     return str(fault) or repr(fault)

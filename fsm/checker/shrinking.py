@@ -63,7 +63,7 @@ class _Shrinking:
     # What is wrong
 
     def _of_state(self, state: Words) -> tuple[int, Failure] | None:
-        """What is wrong in a state, apart from its steps."""
+        """Return what is wrong in a state, apart from its steps."""
         try:
             for name in self._demanded:
                 if not self._target.holds(name, state):

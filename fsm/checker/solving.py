@@ -1,4 +1,4 @@
-"""What an inductive check asks the solver."""
+"""The questions of an inductive check to the solver."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Solving:
         return solver
 
     def _is_possible(self, solver: Any, *conditions: Term) -> bool:
-        """Whether a state fulfils what is asserted and the conditions; raises Unsolved."""
+        """Return whether a state fulfils what is asserted and the conditions; raises Unsolved."""
         if self.deadline_s is not None:
             left_s = self.deadline_s - time.perf_counter()
             if left_s <= 0:
@@ -62,12 +62,12 @@ class Solving:
         return bool(answer == z3.sat)
 
     def is_satisfiable(self, premise: str = "") -> bool:
-        """Whether the claims, and the premise, hold together in a typed state."""
+        """Return whether the claims, and the premise, hold together in a typed state."""
         conditions = [self.target.holds(premise)] if premise else []
         return self._is_possible(self._solver(*self.claims.values()), *conditions)
 
     def is_trivial(self, name: str) -> bool:
-        """Whether a claim holds in every typed state."""
+        """Return whether a claim holds in every typed state."""
         return not self._is_possible(self._solver(), z3.Not(self.claims[name]))
 
     # Steps
@@ -128,7 +128,9 @@ class Solving:
         return None
 
     def _broken(self, way: Way, failing: set[int]) -> Term | None:
-        """When the state after a way breaks a claim; None where it cannot."""
+        """Return the condition under which the state after a way breaks a claim; None where it
+        cannot.
+        """
         if way.fault is not None:
             return z3.BoolVal(True) if way.fault in failing else None
         variables = self.target.variables

@@ -19,7 +19,7 @@ def members(system: ClosedSystem, claim: Property) -> list[tuple[int, ...]]:
 
 
 def not_in_each(claim: Property) -> str:
-    """What is said when the claim is broken."""
+    """Return what is said when the claim is broken."""
     return f"not in each step: {claim.claim}"
 
 
@@ -40,7 +40,7 @@ class StepClaims:
         ]
 
     def measured(self) -> Measured:
-        """What there is before a step."""
+        """Return what there is before a step."""
         return [
             tuple(getattr(self._system, name)(*index) for name in names)
             for _, index, names in self._claims

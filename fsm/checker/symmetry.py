@@ -1,5 +1,4 @@
-"""Which instances are interchangeable: they may be exchanged in any state without changing what can
-happen.
+"""Interchangeable instances: they may be exchanged in any state without changing what can happen.
 
 An index set qualifies when its members are only ever used to get at machines and fields: never
 compared, computed with, stored or sent, and never written as a number. That is decided on the text
@@ -61,7 +60,7 @@ def symmetric_set(system: ClosedSystem, wanted: bool | str) -> str | None:
 
 
 class _Uses:
-    """How the members of one index set are used in all methods of a system."""
+    """The uses of one index set's members in all methods of a system."""
 
     def __init__(self, system: ClosedSystem, name: str) -> None:
         self._system, self._name, self._over = system, name, system.INDEX_SETS[name]
@@ -186,7 +185,7 @@ class _Uses:
         return None
 
     def is_range(self, node: ast.expr) -> bool:
-        """Whether a loop goes over the whole index set."""
+        """Return whether a loop goes over the whole index set."""
         return (
             isinstance(node, ast.Call)
             and len(node.args) == 1
@@ -195,7 +194,7 @@ class _Uses:
         )
 
     def is_index(self, owner: type, node: ast.expr) -> bool:
-        """Whether this is the position of an instance, and no machine of the same name."""
+        """Return whether this is the position of an instance, and no machine of the same name."""
         if not isinstance(node, ast.Attribute) or node.attr != self._name:
             return False
         is_of_system = isinstance(node.value, ast.Attribute) and node.value.attr == "system"
@@ -334,7 +333,9 @@ def verify(program: Program, name: str) -> None:
 
 
 class _Comparison:
-    """What can happen in a state, and in the same state with two instances exchanged."""
+    """A comparison of what can happen in a state, and in the same state with two instances
+    exchanged.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -355,7 +356,7 @@ class _Comparison:
         return tuple(words)
 
     def _possible(self, state: Words, block: int | None) -> Counter[Any]:
-        """What steps lead to, exchanged if a block is given, and which properties hold."""
+        """Return what steps lead to, exchanged if a block is given, and which properties hold."""
         found: Counter[Any] = Counter()
         for step in self.target.enabled(state):
             try:

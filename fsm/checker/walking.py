@@ -36,7 +36,7 @@ OPTIMISE_FROM = 1 << 23
 
 @dataclass
 class Tally:
-    """What walks have seen; `held` has a bit for each property that held somewhere."""
+    """The observations of walks; `held` has a bit for each property that held somewhere."""
 
     transitions: int = 0
     walks: int = 0
@@ -78,7 +78,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Walks:
-    """What all walks of a run have in common."""
+    """The values that all walks of a run have in common."""
 
     program: Program
     initial: list[Words]

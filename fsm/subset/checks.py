@@ -1,4 +1,4 @@
-"""Which methods are parsed, and what they may do to each other.
+"""The methods that are parsed, and what they may do to each other.
 
 `check_machine` runs when a machine class is created, over its guards, its actions and the methods
 of its own that they call; `check_system` runs when a system class is created, over the same and the
@@ -129,7 +129,7 @@ class Subset:
         faults.tell()
 
     def _is_changing(self, callee: Callee, sorts: frozenset[str]) -> bool:
-        """Whether a method, or one that it calls, writes anything or makes such a call."""
+        """Return whether a method, or one that it calls, writes anything or makes such a call."""
         if callee.sort in sorts:
             return True
         owner = self._checked(callee)
@@ -140,7 +140,7 @@ class Subset:
         return bool(method.written) or any(self._is_changing(c.callee, sorts) for c in method.calls)
 
     def interactions(self) -> Iterator[Interaction]:
-        """What the methods of machines fire and send, in the order of their text."""
+        """Return what the methods of machines fire and send, in the order of their text."""
         for (machine, name), method in self._methods.items():
             for call in method.calls:
                 if machine is not None and call.callee.sort in ("trigger", "message"):

@@ -1,4 +1,4 @@
-"""What the constructs outside the checked subset are called, and what to write in their place."""
+"""The names of constructs outside the checked subset, and what to write in their place."""
 
 from __future__ import annotations
 

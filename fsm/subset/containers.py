@@ -43,7 +43,7 @@ class Containers(Loops):
     def _is_one_of(
         self, node: ast.Compare, item: tree.Expression, held: ast.expr
     ) -> tree.Expression:
-        """Whether a state is one of those whose names are written."""
+        """Return whether a state is one of those whose names are written."""
         names = [self._value(part) for part in held.elts] if isinstance(held, ast.Tuple) else []
         if not names or not all(isinstance(name, tree.Text) for name in names):
             raise self.fault(node, 'a state is looked for in a tuple of names, `("idle", "busy")`')
@@ -89,5 +89,5 @@ class Containers(Loops):
 
 
 def is_field(place: object) -> bool:
-    """Whether the place is a set that has methods."""
+    """Return whether the place is a set that has methods."""
     return isinstance(place, Value) and place.kind is Kind.SET and place.is_field

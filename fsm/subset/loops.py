@@ -98,7 +98,7 @@ class Loops(ABC):
         return tree.OneOf(node, self._options(node.args[0]))
 
     def _options(self, node: ast.expr) -> tree.Range | tree.Values | tree.Sieve:
-        """What a value is chosen from."""
+        """Return what a value is chosen from."""
         if isinstance(node, ast.GeneratorExp):
             return self._sieve(node)
         if (numbers := self.table(node)) is not None:

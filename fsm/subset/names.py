@@ -1,4 +1,4 @@
-"""What a path in a guard or action leads to: `self.held[0]`, `self.system.gateway[c, s].send`.
+"""The meaning of a path in a guard or action: `self.held[0]`, `self.system.gateway[c, s].send`.
 
 Without a system what lies behind `self.system` is unknown, and every use of it passes; with one it
 is resolved. Names are decided here; what may be done with a place is the method check's affair.
@@ -25,7 +25,7 @@ SHARED = "shared"
 
 
 class Kind(Enum):
-    """What a value is to the compiler; `OPAQUE` is passed on but never looked at."""
+    """The kind of a value to the compiler; `OPAQUE` is passed on but never looked at."""
 
     INT = "an int"
     BOOL = "a bool"
@@ -139,7 +139,9 @@ def kind_given(function: Callable[..., Any]) -> Kind:
 
 
 def field_place(machine: type[Machine], name: str, field: FieldSpec) -> Place:
-    """Where a field leads; a channel's items are opaque unless it is annotated as one of ints."""
+    """Return where a field leads; a channel's items are opaque unless it is annotated as one of
+    ints.
+    """
     if isinstance(field, ArrayField):
         return ArrayOf(field_place(machine, name, field.item))
     if isinstance(field, FifoField):
@@ -161,7 +163,7 @@ def _trigger(machine: type[Machine], name: str) -> Callee:
 
 
 def in_machine(machine: type[Machine], name: str, system: type[System] | None) -> Place:
-    """Where an attribute of a machine leads; raises NoSuchName."""
+    """Return where an attribute of a machine leads; raises NoSuchName."""
     if name == "system":
         return WholeSystem() if system is not None else Anything()
     if name == "state":
@@ -190,7 +192,7 @@ def shared_in(system: type[System]) -> type[Machine] | None:
 
 
 def in_system(system: type[System], name: str, *, is_outside: bool = False) -> Place:
-    """Where an attribute of a system leads; raises NoSuchName.
+    """Return where an attribute of a system leads; raises NoSuchName.
 
     The methods of the system are there for itself and for its environment only.
     """
@@ -212,7 +214,7 @@ def in_system(system: type[System], name: str, *, is_outside: bool = False) -> P
 
 
 def in_port(port: type[Port], name: str) -> Callee:
-    """Where an attribute of a port leads; raises NoSuchName."""
+    """Return where an attribute of a port leads; raises NoSuchName."""
     if name not in port.messages():
         raise NoSuchName(
             f"{port.__name__} has no message {name!r}; it has {', '.join(port.messages())}"
@@ -221,7 +223,7 @@ def in_port(port: type[Port], name: str) -> Callee:
 
 
 def in_channel(channel: Channel, name: str) -> Callee:
-    """Where a method of a channel leads, except `drain` and `take_all`; raises NoSuchName."""
+    """Return where a channel's method leads, except `drain` and `take_all`; raises NoSuchName."""
     methods = {
         "push": Callee("change", name, (channel.item,), Kind.NOTHING),
         "pop": Callee("change", name, (), channel.item),
@@ -238,7 +240,7 @@ def in_channel(channel: Channel, name: str) -> Callee:
 
 
 def in_set(name: str) -> Callee:
-    """Where a method of a set leads; raises NoSuchName."""
+    """Return where a method of a set leads; raises NoSuchName."""
     methods = {
         "add": Callee("change", name, (Kind.INT,), Kind.NOTHING),
         "discard": Callee("change", name, (Kind.INT,), Kind.NOTHING),

@@ -1,4 +1,4 @@
-"""Which fields of its machines a closed system reads anywhere.
+"""The fields of its machines that a closed system reads anywhere.
 
 A field that no guard, action, handler or claim reads decides nothing: it is superfluous, or what
 should look at it is missing. What stands left of `=` or `+=`, what is pushed into a channel and
@@ -68,7 +68,7 @@ def _read(part: Any) -> Iterator[tree.Node]:
 
 
 def _written(path: tree.Path) -> Iterator[tree.Node]:
-    """What is read to find the field that is written."""
+    """Return what is read to find the field that is written."""
     if isinstance(path, tree.FieldOf):
         yield from _read(path.machine)
     elif isinstance(path, tree.Item):

@@ -1,4 +1,4 @@
-"""What a method of one machine may do to another machine.
+"""The bounds on what a method of one machine may do to another machine.
 
 A machine of the protocol changes its own fields, fires triggers and emits effects through its own
 ports. It may read other machines and call methods of theirs that change nothing. A machine of the
@@ -53,7 +53,7 @@ def _fault(
     call: tree.Call,
     is_changing: IsChanging,
 ) -> str:
-    """What is wrong with a call that leads to another machine; empty if nothing is."""
+    """Return what is wrong with a call that leads to another machine; empty if nothing is."""
     own, sort, name = machine.__name__, call.callee.sort, other.__name__
     path = ast.unparse(call.at.func) if isinstance(call.at, ast.Call) else call.text
     if sort == "message":

@@ -58,8 +58,8 @@ class Method(Expressions):
         )
 
     def is_same_in(self, system: type[System]) -> bool:
-        """Whether the method has the same tree in another system: it is the same function, and each
-        name behind `self.system` leads to the same there.
+        """Return whether the method has the same tree in another system: it is the same function,
+        and each name behind `self.system` leads to the same there.
         """
         if getattr(self._owner, self.name) is not self._function:
             return False
@@ -158,7 +158,7 @@ class Method(Expressions):
         return tree.Update(node, target, OPERATORS[type(node.op)], value)
 
     def _target(self, node: ast.expr, kind: Kind) -> tree.Path:
-        """What is assigned to, with a value of this kind."""
+        """Return what is assigned to, with a value of this kind."""
         if isinstance(node, ast.Name):
             if node.id in self._loop_names:
                 raise self.fault(

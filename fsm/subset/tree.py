@@ -43,13 +43,13 @@ class Node:
 
 @dataclass(slots=True)
 class Path(Node):
-    """What a name, an attribute or a subscript leads to."""
+    """The place that a name, an attribute or a subscript leads to."""
 
     place: Place
 
     @property
     def kind(self) -> Kind:
-        """What kind of value stands there; UNKNOWN where no value does."""
+        """The kind of value that stands there; UNKNOWN where no value does."""
         return self.place.kind if isinstance(self.place, Value) else Kind.UNKNOWN
 
 

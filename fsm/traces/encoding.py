@@ -69,7 +69,7 @@ class Encoder:
             at = end
 
     def _taken_at_once(self, run: Run, entries: list[Entry], at: int) -> int:
-        """How many steps of one effect each, from here on, belong to the run; they are counted."""
+        """Count the steps of one effect each, from here on, that belong to the run."""
         step, (kind, index, _) = run.step, run.step.effects[0]
         trigger, machine, effect = step.trigger, step.machine, self._effects[kind]
         seen, sent = self._triggers[type(machine), trigger].get, effect.get_with_index

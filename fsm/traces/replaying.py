@@ -31,7 +31,7 @@ from epochgate.fsm.traces.states import State, StateMalformed, put_into, written
 
 @dataclass(eq=False)
 class Refusal(Exception):
-    """Why a trace is not accepted.
+    """The reason why a trace is not accepted.
 
     kind: "damaged", "foreign", "missing", "repeated", "malformed", "illegal", "effects", "state",
     "unsaid" or "cut".
@@ -187,8 +187,8 @@ class Replay:
             raise self._other_effects(event)
 
     def _are_the_same(self, effects: list[list[Any]]) -> bool:
-        """Whether these are the effects of the one event: what is asked of most lines, and so
-        without the work that several events need.
+        """Return whether these are the effects of the one event: what is asked of most lines, and
+        so without the work that several events need.
         """
         for (name, *values), (out, items) in zip(effects, self.system.emitted, strict=True):
             known = self._effects.get(name)
@@ -200,7 +200,7 @@ class Replay:
         return True
 
     def _are_same(self, effect: list[Any], emitted: list[Emitted], event: Event) -> bool:
-        """Whether an effect of the line is what left the system in each of its events."""
+        """Return whether an effect of the line is what left the system in each of its events."""
         name, *values = effect
         if name not in self._effects or len(values) != self._effects[name][2].arguments.size:
             return False

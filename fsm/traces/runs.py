@@ -27,11 +27,11 @@ class Step:
     effects: list[Sent]
 
     def parts(self) -> list[Values]:
-        """What is written: the arguments, then those of each effect."""
+        """Return what is written: the arguments, then those of each effect."""
         return [self.arguments, *(arguments for _, _, arguments in self.effects)]
 
     def is_like(self, other: Step) -> bool:
-        """Whether both differ in values alone."""
+        """Return whether both differ in values alone."""
         return (
             self.trigger == other.trigger
             and self.machine is other.machine
@@ -48,7 +48,7 @@ class Run:
         """Of each part; known from the second step on."""
 
     def takes(self, other: Step) -> bool:
-        """Whether a further step belongs to it; then it is counted."""
+        """Return whether a further step belongs to it; then it is counted."""
         if self.times == TIMES_MAX or not other.is_like(self.step):
             return False
         parts = other.parts()
@@ -63,7 +63,7 @@ class Run:
         return True
 
     def expected(self, *indexes: Values) -> list[Iterator[Values]]:
-        """What each part of the steps to come has to be, effects behind the index of theirs."""
+        """Return what each part of the next steps has to be, effects behind their index."""
         parts = zip(self.step.parts(), self.grows, ((), *indexes), strict=True)
         return [
             growing((*index, *part), (*(False for _ in index), *grows), self.times)
@@ -81,7 +81,7 @@ class Run:
 
 
 def _growth(one: Values, other: Values) -> tuple[bool, ...] | None:
-    """Which values are greater by one than before; None unless all others are the same."""
+    """Return the values that grew by one; None unless all others are the same."""
     if one == other:
         return (False,) * len(one)
     pairs = [*zip(one, other, strict=True)] if len(one) == len(other) else [(0, 0.5)]

@@ -1,4 +1,4 @@
-"""What of a system stands in its trace: names, the arguments that machines look at, and a digest of
+"""The shapes of a system in its trace: names, the arguments that machines look at, and a digest of
 all that decides.
 
 An argument or a message's parameter that is `Opaque` is handed on and never looked at, so no step
@@ -28,8 +28,8 @@ DIGEST_CHARACTERS = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """What is written of a trigger's arguments, or of an effect's items: those at `seen`, by the
-    place that each has among `size` written values.
+    """The shape in which a trigger's arguments, or an effect's items, are written: those at `seen`,
+    by the place that each has among `size` written values.
 
     get: the seen ones of a tuple in which `offset` others stand in front, always as a tuple.
     """
@@ -40,7 +40,7 @@ class Shape:
 
     @cached_property
     def is_unbroken(self) -> bool:
-        """Whether the seen ones stand in front of all others."""
+        """True if the seen ones stand in front of all others."""
         return self.seen == (*range(len(self.seen)),)
 
     @cached_property
@@ -155,7 +155,9 @@ def digest(system: type[System]) -> str:
 
 
 def _is_unusual(spec: FieldSpec, attribute: str) -> bool:
-    """Whether a field has what its text does not say: it wraps, or its items begin differently."""
+    """Return whether a field has what its text does not say: it wraps, or its items begin
+    differently.
+    """
     told = isinstance(spec, IntField) if attribute == "wraps" else isinstance(spec, ArrayField)
     return told and bool(getattr(spec, attribute))
 

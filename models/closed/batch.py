@@ -118,7 +118,7 @@ class World(Environment):
         return self.handled < self.sent
 
     def has_asked_once(self) -> bool:
-        """Whether there is a snapshot, and something else may happen yet."""
+        """Return whether there is a snapshot, and something else may happen yet."""
         return self.system.batch_snapshot[self.coordinator].number > 0 and (
             self.may_request() or self.may_send() or self.has_sends()
         )

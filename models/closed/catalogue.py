@@ -33,7 +33,7 @@ class Catalogue(Mapping[str, type[ClosedSystem]]):
 
     @property
     def summaries(self) -> Mapping[str, str]:
-        """What each system is about, in a line; none is imported."""
+        """The summary of each system, in a line; none is imported."""
         return {name: summary for name, (_, summary) in self._listed.items()}
 
 

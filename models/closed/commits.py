@@ -174,7 +174,7 @@ class CommitJob(ClosedSystem):
         )
 
     def is_without(self, k: int) -> bool:
-        """Whether a person has given the commit up, or the target has left it out."""
+        """Return whether a person has given the commit up, or the target has left it out."""
         return self.store.is_forgone[k] or self.sink.is_left_out[k]
 
     @always("what the target has left out does not take effect")

@@ -1,4 +1,4 @@
-"""What a job gets done for ever, as long as failures are few."""
+"""The progress of a job that goes on for ever, as long as failures are few."""
 
 from __future__ import annotations
 

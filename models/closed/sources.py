@@ -20,7 +20,7 @@ BY_READERS = "explored by the system `readers`"
 
 
 class SourceJob(Environment):
-    """What the enumerator has not assigned, and the checkpoints of the job."""
+    """The splits that the enumerator has not assigned, and the checkpoints of the job."""
 
     STATES = ("up",)
     INITIAL = "up"

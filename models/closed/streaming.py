@@ -114,14 +114,14 @@ class StreamingQuery(ClosedSystem):
     user: User = machines(User)
 
     def has_driver_at(self, place: int) -> bool:
-        """Whether a driver lives there."""
+        """Return whether a driver lives there."""
         return any(
             self.driver[d].state != DOWN and self.driver[d].place == place
             for d in range(self.drivers)
         )
 
     def has_late_step(self) -> bool:
-        """Whether a step that hung may yet be done."""
+        """Return whether a step that hung may yet be done."""
         return any(self.driver[d].late > 0 for d in range(self.drivers))
 
     @always("Q2: rows are in the table once at most, whatever is replayed, copied or emptied")

@@ -1,4 +1,4 @@
-"""Which rows of the machines that run are taken in none of the closed systems made of them, and
+"""The rows of the machines that run which are taken in none of the closed systems made of them, and
 why; and which are left to another of these systems.
 
 The key is the machine and the trigger, or these and the reason of a row. A test holds that the

@@ -32,7 +32,7 @@ IDLE, TRIGGERED, SETTLING, READY, INJECTED = "idle", "triggered", "settling", "r
 
 
 class Outbox(Machine):
-    """What the coordinator sends, in its order: events, by subtask and number, then
+    """The messages of the coordinator, in its order: events, by subtask and number, then
     acknowledgements, then the marker.
     """
 

@@ -182,14 +182,14 @@ class AnySender(Environment):
         return self.sent + self.size <= self.system.bytes
 
     def until(self) -> int:
-        """How many bytes are granted."""
+        """Count the bytes that are granted."""
         return self.granted if self.granted > 0 else self.system.unconfirmed_bytes_max
 
     def is_granted(self) -> bool:
         return self.sent + self.size <= self.until()
 
     def has_unconfirmed(self) -> bool:
-        """Whether there is so much to confirm, and none of it is a part of an event."""
+        """Return whether there is so much to confirm, and none of it is a part of an event."""
         return self.over + self.step <= self.sent and (
             self.over + self.step <= self.large_from or self.over + self.step >= self.large_to
         )
@@ -242,7 +242,7 @@ class AnySender(Environment):
             self.refused_bytes = size
 
     def is_room(self, over: int) -> bool:
-        """Whether half of the bound is free, and what was refused would be sent."""
+        """Return whether half of the bound is free, and what was refused would be sent."""
         left = self.sent - over
         bound = self.system.unconfirmed_bytes_max
         return left == 0 or (2 * left <= bound and left + self.refused_bytes <= bound)

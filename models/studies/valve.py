@@ -67,7 +67,7 @@ class Gate(Machine):
 
 
 class Sender(Machine):
-    """What the coordinator sends to one subtask."""
+    """The events that the coordinator sends to one subtask."""
 
     INDEX = ("subtask",)
     STATES = ("sending",)

@@ -1,1 +1,1 @@
-"""What users of the runtime implement, call and are given."""
+"""The interfaces that users of the runtime implement, call and are given."""

@@ -127,7 +127,7 @@ class CommitTopology:
 
     @property
     def is_direct(self) -> bool:
-        """Whether committables go straight from the writers to the global committer."""
+        """True if committables go straight from the writers to the global committer."""
         return not (self.in_tasks or self.operators_before or self.operators_behind)
 
     def __str__(self) -> str:

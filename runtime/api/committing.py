@@ -43,7 +43,8 @@ SAID_MAX: Final = 3
 
 @dataclass
 class Share:
-    """What one subtask handed over for a checkpoint, on its way through the tasks' step.
+    """The committables that one subtask handed over for a checkpoint, on their way through the
+    tasks' step.
 
     subtask: which handed it over. is_prepared: the operators in front of the committer have
     processed it. rest: what is to be committed. done: what is. failed: how much has failed for a
@@ -70,7 +71,7 @@ class Share:
 
     @property
     def summary(self) -> tuple[int, int]:
-        """How many committables there are and were, and how many of them have failed."""
+        """The number of committables that there are and were, and how many of them have failed."""
         return len(self.rest) + len(self.done) + self.settled + self.failed, self.failed
 
 
@@ -98,7 +99,7 @@ class TasksStep:
 
     @property
     def has_operators(self) -> bool:
-        """Whether there are operators with a state."""
+        """True if there are operators with a state."""
         return bool(self._first or self._then)
 
     def open(self, states: list[bytes] | None) -> None:
@@ -214,7 +215,7 @@ def _processed(
 
 
 def processed(operator: CommittableOperator, batch: CommittableBatch) -> Committables:
-    """What one operator makes of a batch. Raises FatalTaskError unless that is a dict of lists of
+    """Run one operator on a batch. Raises FatalTaskError unless the result is a dict of lists of
     plain values, and what the operator raises.
     """
     return by_subtask(f"process of {_named(operator)}", operator.process(batch))

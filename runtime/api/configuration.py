@@ -174,7 +174,7 @@ class JobConfiguration:
 
     @property
     def commits_on_input(self) -> bool:
-        """Whether the committer on the driver commits without waiting for a notice: behind
+        """True if the committer on the driver commits without waiting for a notice: behind
         committers in the tasks, and in a job that takes no checkpoints by itself. False where it
         performs both phases itself: behind the writers of a job with checkpoints.
         """

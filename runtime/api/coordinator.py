@@ -91,7 +91,7 @@ class CheckpointAccess(Protocol):
 
     @property
     def is_periodic(self) -> bool:
-        """Whether the job takes checkpoints periodically."""
+        """True if the job takes checkpoints periodically."""
         ...
 
     @property

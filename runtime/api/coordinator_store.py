@@ -1,4 +1,5 @@
-"""What the coordinators of one job tell each other: values under keys, in the driver's memory.
+"""The store by which the coordinators of one job tell each other: values under keys, in the
+driver's memory.
 
 Decides nothing and keeps nothing: a value lives until it is removed or the job is over, survives
 failovers, and is gone when the driver is. What has to be exactly once belongs into a coordinator's

@@ -1,4 +1,5 @@
-"""How a coordinator says that an event of an operator is malformed, and how built-in ones check it.
+"""Malformed events: how a coordinator refuses an event of an operator, and how built-in ones check
+it.
 
 An event whose sender is authenticated may still have any form: its code may be broken, or of
 another version. `MalformedEvent` blames the attempt that sent it, and leaves the rest of the job

@@ -1,4 +1,5 @@
-"""Where in a user's code an exception was raised: the frames of its traceback that are not ours.
+"""The place in a user's code where an exception was raised: the frames of its traceback that are
+not ours.
 
 Decides what is left out: the frames of epochgate before the first of the user's. What the user's
 code calls stays, be it of a library or of epochgate. Runs wherever user code is called. Frames
@@ -35,7 +36,8 @@ def own_frames(error: BaseException | None) -> str:
 
 
 def split_frames(reason: str) -> tuple[str, str]:
-    r"""What a reason says, and the frames of `own_frames` behind it; empty where there are none.
+    r"""Split a reason into its text, and the frames of `own_frames` behind it; empty where there
+    are none.
 
     >>> split_frames("ValueError: no\n  File \"job.py\", line 7, in work")
     ('ValueError: no', '\n  File "job.py", line 7, in work')

@@ -1,4 +1,4 @@
-"""What plain values are: what may travel between driver, tasks and clients.
+"""Plain values: those that may travel between driver, tasks and clients.
 
 None, bool, int within 64 bits, float, str, bytes, and lists, tuples and dicts of these, where a
 dict's keys are str or bytes. A tuple arrives as a list. Source: what the wire's msgpack frames

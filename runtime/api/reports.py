@@ -98,7 +98,7 @@ class JobReport:
 
 @dataclass(frozen=True, repr=False)
 class JobResult:
-    """How a job ended: "finished", "failed" or "canceled", why, and the report of its whole run."""
+    """The end of a job: "finished", "failed" or "canceled", why, and the report of its run."""
 
     state: str
     reason: str | None
@@ -106,7 +106,7 @@ class JobResult:
     last_checkpoint_id: int
 
     def is_success(self) -> bool:
-        """Whether the job has finished, instead of failing or being canceled."""
+        """Return whether the job has finished, instead of failing or being canceled."""
         return self.state == "finished"
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""When a failed job is tried again, and when it is given up.
+"""Restart strategies: when a failed job is tried again, and when it is given up.
 
 Decides: the delay after each failure. Leaves to others: what is restarted (failover), and waiting
 (timers of the event queue).

@@ -24,7 +24,7 @@ _PENDING = object()
 
 
 class Window(Protocol):
-    """What counts events until they are over."""
+    """The count of events until they are over."""
 
     def call_back(self, callback: Callable[[SendFuture], None], sent: SendFuture) -> None:
         """Call a callback of user code, which may raise anything."""
@@ -60,11 +60,11 @@ class SendFuture:
         self._waiter: threading.Event | None = None
 
     def done(self) -> bool:
-        """Whether the outcome is known."""
+        """Return whether the outcome is known."""
         return self._outcome is not _PENDING
 
     def exception(self) -> EventLost | None:
-        """Why the event did not arrive; None while pending or when it did."""
+        """Return why the event did not arrive; None while pending or when it did."""
         return self._outcome if isinstance(self._outcome, EventLost) else None
 
     def result(self, timeout_s: float | None = None) -> None:

@@ -92,8 +92,9 @@ class SinkStart:
             )
 
     def _has_to_hold(self, number: int) -> bool:
-        """Whether rows would be lost without this checkpoint. Later ones than the restored are
-        written again, and those behind the newest with committables have none, if none is in doubt.
+        """Return whether rows would be lost without this checkpoint. Later ones than the restored
+        are written again, and those behind the newest with committables have none, if none is in
+        doubt.
         """
         newest = self.newest_committed
         is_empty = newest is not None and number > newest and number not in self.in_doubt
@@ -238,7 +239,7 @@ class Sink(ABC):
 
     @property
     def has_task_committer(self) -> bool:
-        """Whether the sink commits in the tasks: whether `create_task_committer` is overridden."""
+        """True if the sink commits in the tasks: whether `create_task_committer` is overridden."""
         return type(self).create_task_committer is not Sink.create_task_committer
 
     def pre_commit_topology(self) -> Sequence[CommittableOperator]:

@@ -92,7 +92,7 @@ class SinkOperator(Operator):
 
     @property
     def commits_in_task(self) -> bool:
-        """Whether the sink's topology has a step in the tasks."""
+        """True if the sink's topology has a step in the tasks."""
         return self._step is not None
 
     def owns(self, committable: Any) -> bool:

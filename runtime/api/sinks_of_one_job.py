@@ -146,7 +146,7 @@ class CommitterOfSinks(Committer):
 
 
 def _joined(parts: Mapping[str, Committables]) -> Committables:
-    """What each sink has to commit, as one."""
+    """Join what each sink has to commit, as one."""
     found: Committables = {}
     for label, part in parts.items():
         for subtask, values in part.items():

@@ -72,7 +72,7 @@ def pieces_of(state: bytes) -> list[bytes]:
 
 
 def _table_of(state: bytes) -> tuple[int, list[tuple[str, int]]]:
-    """Where the first part begins, and the names and lengths of all."""
+    """Return the begin of the first part, and the names and lengths of all."""
     if len(state) < _HEAD.size or not state.startswith(MAGIC):
         raise PartsDamaged("a state in parts begins with its mark; pack_parts makes one")
     _, count = _HEAD.unpack_from(state)

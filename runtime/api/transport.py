@@ -48,7 +48,7 @@ Message = list[Any]
 
 
 class TaskInbox(Protocol):
-    """Where a transport reports; any thread."""
+    """The receiver of a transport's reports; any thread."""
 
     def connected(self, subtask: int, identity: int) -> None:
         """A process is there and speaks for `subtask`."""
@@ -88,8 +88,8 @@ class Transport(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """What was sent so far should go now; called when the queue is empty or a batch of events
-        is processed.
+        """Send now what was sent so far; called when the queue is empty or a batch of events is
+        processed.
         """
 
     def release(self, subtask: int, identity: int, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What a coordinator may load by name: whatever the driver's Python can import.
+"""Coordinators by name: a driver loads any that its Python can import.
 
 The counterpart of the user code class loader that Apache Flink's OperatorCoordinator.Context hands
 out. There a job's classes are unknown to the process that runs its coordinators; here coordinators

@@ -66,7 +66,9 @@ class CollectSinkCoordinator(OperatorCoordinator):
         self._gateways[subtask] = gateway
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
-        """What it has sent stays: part of it may be in the checkpoint its successor begins from."""
+        """Do nothing: what it has sent stays, since part of it may be in the checkpoint that its
+        successor begins from.
+        """
         self._forget(subtask)
 
     def handle_event_from_operator(self, subtask: int, attempt: int, event: Any) -> None:
@@ -99,7 +101,7 @@ class CollectSinkCoordinator(OperatorCoordinator):
         self._rows.receive(subtask, first, rows)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """What the subtasks had at their snapshots is final."""
+        """Make final what the subtasks had at their snapshots."""
         for subtask, end in self._ends.get(checkpoint_id, {}).items():
             self._rows.confirm(subtask, end)
         self._ends = {c: ends for c, ends in self._ends.items() if c > checkpoint_id}

@@ -1,4 +1,4 @@
-"""What can go wrong with collected rows, one type for each cause."""
+"""Errors of collected rows, one type for each cause."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ class CollectSinkOperator(Operator):
     # what a program calls
 
     def has_room(self, rows: int = 1) -> bool:
-        """Whether the next piece of work may make `rows` rows; if not, it returns `Work.IDLE`.
+        """Return whether the next piece of work may make `rows` rows; if not, it returns
+        `Work.IDLE`.
 
         Raises CollectMisconfigured for more than the buffer ever holds.
         """
@@ -116,7 +117,9 @@ class CollectSinkOperator(Operator):
             self._send()
 
     def end(self) -> Work:
-        """What `work` returns when there is no more input: ENDED once the driver has every row."""
+        """Return the word of `work` when there is no more input: ENDED once the driver has every
+        row.
+        """
         self._send()
         if self._next == self._end:
             return Work.ENDED

@@ -158,7 +158,7 @@ class CollectedRows(Iterator[Any]):
 
     @property
     def has_ready(self) -> bool:
-        """Whether the client could take a row now."""
+        """True if the client could take a row now."""
         with self._changed:
             return self._ready() is not None
 

@@ -90,7 +90,7 @@ class Creating:
         self._asked("removing what is forgotten", remove)
 
     def _settled(self) -> Any:
-        """What the machine has told. Raises its error."""
+        """Return what the machine has told. Raises its error."""
         self._settle()
         told, self._outcome = self._outcome, InvariantBroken("the machine has told nothing")
         if isinstance(told, BaseException):
@@ -136,7 +136,7 @@ class Creating:
         return self._asked(f"reading entry {number}", lambda: self._entries.get(number))
 
     def _asked(self, what: str, request: Callable[[], T]) -> T:
-        """What the store answers. Raises CallLate, and what the request raises."""
+        """Ask the store. Raises CallLate, and what the request raises."""
         return self._called(f"{what} in {self._entries.shown}", self._waits.store, request)
 
     def _called(self, what: str, limit: Limit, call: Callable[[], T]) -> T:

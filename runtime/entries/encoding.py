@@ -1,4 +1,4 @@
-"""How entries are written, in JSON with a checksum.
+"""The encoding of entries, JSON with a checksum.
 
 Pure functions.
 """

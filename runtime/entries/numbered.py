@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Kind:
-    """What the entries of a folder have: names that none lacks, which of them is the number of the
+    """The kind of entries in a folder: names that none lacks, which of them is the number of the
     entry, if one is, and what to do when a file is damaged.
     """
 
@@ -47,7 +47,7 @@ class Numbered:
         return self._entries.place(self._folder)
 
     def numbers(self) -> list[int]:
-        """Which there are, ascending. Raises OSError."""
+        """Return the numbers that there are, ascending. Raises OSError."""
         keys = self._entries.list(self._folder)
         # In one search: a batch lists a hundred names three times.
         found = list(map(int, self._names.findall("\n".join(keys))))

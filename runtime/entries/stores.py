@@ -30,7 +30,7 @@ _LEFT_S: Final = 3600.0
 
 
 class Entries(Protocol):
-    """What is asked of a directory or object store; keys have slashes. Raises OSError."""
+    """The requests to a directory or object store; keys have slashes. Raises OSError."""
 
     def get(self, key: str) -> bytes:
         """The whole entry; `FileNotFoundError` if there is none."""

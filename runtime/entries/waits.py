@@ -1,4 +1,4 @@
-"""How long the shells of controls and plans wait for their store, and for the user's code.
+"""Limits of the waits of controls and plans for their store, and for the user's code.
 
 Decides nothing: what follows a call that is late is a row of the machine that has asked for it.
 """

@@ -100,7 +100,7 @@ class DynamicFilteringCoordinator(OperatorCoordinator):
                 there.handle_coordinator_event(event)
 
     def _left_for(self, there: Any, event: list[Any]) -> Any:
-        """What is under the listener's key from now on."""
+        """Return what is under the listener's key from now on."""
         if isinstance(there, CoordinatorListener):
             return there
         if there is None or (isinstance(there, list) and there[:2] == event[:2]):

@@ -42,7 +42,9 @@ class FilteringData:
 
     @classmethod
     def merged(cls, parts: Iterable[FilteringData], values_max: int) -> Self:
-        """What any part allows; everything if those are more than `values_max` values."""
+        """Merge filters into one that allows what any part allows; everything if those are more
+        than `values_max` values.
+        """
         values: set[bytes] = set()
         for part in parts:
             if part.packed is None:
@@ -51,7 +53,7 @@ class FilteringData:
         return cls(frozenset(values)) if len(values) <= values_max else cls.everything()
 
     def allows(self, value: Any) -> bool:
-        """Whether `value` may matter."""
+        """Return whether `value` may matter."""
         return self.packed is None or packed_value(value) in self.packed
 
     def to_plain(self) -> list[bytes] | None:
@@ -79,5 +81,5 @@ def packed_value(value: Any) -> bytes:
 
 
 def event_of(operator_id: str, data: FilteringData) -> list[Any]:
-    """What the coordinator of `operator_id` gives to those who listen."""
+    """Return the event that the coordinator of `operator_id` gives to those who listen."""
     return [EVENT, operator_id, data.to_plain()]

@@ -1,4 +1,4 @@
-"""What can go wrong with filtering data, one type for each cause."""
+"""Errors of filtering data, one type for each cause."""
 
 from __future__ import annotations
 

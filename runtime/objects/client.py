@@ -44,7 +44,7 @@ _FIRST_PATIENCE: Final = timedelta(seconds=10)
 
 @dataclass(frozen=True)
 class ObjectStatus:
-    """What a listing tells of an object: its key, bytes, time stamp in ns since 1970, and ETag.
+    """The entry of an object in a listing: its key, bytes, time stamp in ns since 1970, and ETag.
 
     An ETag is another whenever the object is; that of an object which was uploaded in parts is no
     hash of its content.
@@ -57,11 +57,11 @@ class ObjectStatus:
 
 
 class ReadableObjects(Protocol):
-    """What is below one URL, by keys relative to it. Every operation may raise `OSError`."""
+    """The objects below one URL, by keys relative to it. Every operation may raise `OSError`."""
 
     @property
     def url(self) -> str:
-        """Where it is, for messages."""
+        """The place of the store, for messages."""
 
     def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
         """`length` bytes from `offset`; `FileNotFoundError` if there is no object, `ObjectReplaced`
@@ -69,17 +69,17 @@ class ReadableObjects(Protocol):
         """
 
     def status(self, key: str) -> ObjectStatus:
-        """What a listing would tell of the object; `FileNotFoundError` if there is none."""
+        """Return what a listing would tell of the object; `FileNotFoundError` if there is none."""
 
     def find(self, folder: str) -> Iterator[ObjectStatus]:
-        """What is below `folder`, in the order of the keys' bytes; a page at a time."""
+        """List the objects below `folder`, in the order of the keys' bytes; a page at a time."""
 
 
 class ObjectStore(ReadableObjects, Protocol):
-    """What is below one URL, to be written too."""
+    """The objects below one URL, to be written too."""
 
     def find(self, folder: str, after: str = "") -> Iterator[ObjectStatus]:
-        """What is below `folder`, of keys greater than `after`; else as above."""
+        """List the objects below `folder`, of keys greater than `after`; else as above."""
 
     def get(self, key: str) -> bytes:
         """The whole object; `FileNotFoundError` if there is none."""
@@ -107,7 +107,7 @@ class ObjectStore(ReadableObjects, Protocol):
 
 
 def is_url(path: str) -> bool:
-    """Whether `path` is a URL of an object store.
+    """Return whether `path` is a URL of an object store.
 
     >>> is_url("s3://bucket/out"), is_url("/data/out"), is_url("file:///data/out")
     (True, False, False)
@@ -116,7 +116,7 @@ def is_url(path: str) -> bool:
 
 
 def is_remote(path: str) -> bool:
-    """Whether `path` is a URL of whatever store.
+    """Return whether `path` is a URL of whatever store.
 
     >>> is_remote("hdfs://host/in"), is_remote("/data/in")
     (True, False)
@@ -202,7 +202,7 @@ class ObstoreObjects:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The place of the store."""
         return self._url
 
     def get(self, key: str) -> bytes:
@@ -224,12 +224,12 @@ class ObstoreObjects:
                 raise ObjectReplaced(errno.ESTALE, "the object was replaced", key) from error
 
     def status(self, key: str) -> ObjectStatus:
-        """What a listing would tell of the object."""
+        """Return what a listing would tell of the object."""
         with _told(key):
             return _status(self._store.head(key))
 
     def find(self, folder: str, after: str = "") -> Iterator[ObjectStatus]:
-        """What is below `folder`, with keys greater than `after`."""
+        """List the objects below `folder`, with keys greater than `after`."""
         pages = self._store.list(folder or None, offset=after or None, chunk_size=_PAGE)
         while True:
             with _told(folder):

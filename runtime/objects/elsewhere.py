@@ -30,7 +30,7 @@ _VERSIONS: Final = ("ETag", "etag", "checksum", "md5Hash")
 
 
 def open_elsewhere(url: str) -> FsspecFiles:
-    """What is below `url`, as fsspec reads it. Raises ObjectStoreUnusable."""
+    """Open the files below `url`, as fsspec reads them. Raises ObjectStoreUnusable."""
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
@@ -44,7 +44,7 @@ def open_elsewhere(url: str) -> FsspecFiles:
 
 
 class FsspecFiles:
-    """What is below `root` in a file system of fsspec: the part of `ObjectStore` that reads.
+    """The files below `root` in a file system of fsspec: the part of `ObjectStore` that reads.
 
     Its operations raise ObjectMissing, ObjectReplaced, ObjectStoreRefused, or ObjectStoreError for
     the rest.
@@ -55,7 +55,7 @@ class FsspecFiles:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The place of the files."""
         return self._url
 
     def get_range(self, key: str, offset: int, length: int, etag: str = "") -> bytes:
@@ -67,7 +67,7 @@ class FsspecFiles:
         return data
 
     def status(self, key: str) -> ObjectStatus:
-        """What a listing would tell of the file."""
+        """Return what a listing would tell of the file."""
         with _told(key):
             self._files.invalidate_cache()
             info = self._files.info(self._path(key))
@@ -76,7 +76,7 @@ class FsspecFiles:
             return _status(key, info)
 
     def find(self, folder: str) -> Iterator[ObjectStatus]:
-        """What is below `folder`; nothing if there is no folder."""
+        """List the files below `folder`; nothing if there is no folder."""
         try:
             with _told(folder):
                 self._files.invalidate_cache()

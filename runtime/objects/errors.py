@@ -1,4 +1,4 @@
-"""What can go wrong with an object store, told so that a person knows what to change.
+"""Errors of an object store, told so that a person knows what to change.
 
 Decides what is taken out of a client's message, which refusals another try cannot mend, and which
 variables of the environment are to be checked for which URL. Pure functions; used on the driver and
@@ -72,7 +72,7 @@ OBJECT_ERRORS: Final = (ObjectStoreError, ObjectReplaced, ObjectMissing)
 
 
 def advice(url: str) -> str:
-    """What to check for a URL that cannot be used.
+    """Return what to check for a URL that cannot be used.
 
     >>> advice("gs://bucket/in")
     'Check the URL, and GOOGLE_APPLICATION_CREDENTIALS in the environment of driver and executors.'
@@ -109,7 +109,7 @@ def what_was_said(message: str) -> str:
 
 
 def is_refusal(message: str) -> bool:
-    """Whether another try, later, would be answered in the same way.
+    """Return whether another try, later, would be answered in the same way.
 
     >>> is_refusal("status code: 403 Forbidden"), is_refusal("status code: 503 Slow Down")
     (True, False)

@@ -52,7 +52,7 @@ class ObjectFiles:
         return True
 
     def exists(self, path: AnyPath) -> bool:
-        """Whether there is an object, or one below."""
+        """Return whether there is an object, or one below."""
         return bool(self._objects.list(os.fspath(path)))
 
     def size(self, path: AnyPath) -> int:

@@ -48,7 +48,7 @@ class LogTakenOver(EpochgateError):
 
 
 class LogOutcomeUnknown(EpochgateError):
-    """Whether an entry was appended is unknown: URL, reason."""
+    """The outcome of an append is unknown: URL, reason."""
 
     def __str__(self) -> str:
         return (

@@ -1,5 +1,5 @@
-"""Who listens to a job that `run_job` starts: the user's listeners, the log, the history, and a
-page of metrics where one is wanted.
+"""The set of listeners of a job that `run_job` starts: the user's, the log, the history, and a page
+of metrics where one is wanted.
 
 Decides that each is heard on a thread of its own, and that the history lies beside the checkpoints
 where these are in a directory; elsewhere there is none.

@@ -79,7 +79,7 @@ class MetricsPage(JobListener):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{ADDRESS}:{self._server.server_port}/metrics"
 
     def begin(self, report: JobReport) -> None:
@@ -102,7 +102,7 @@ class MetricsPage(JobListener):
 
 
 class _Counts:
-    """What comes with events."""
+    """The figures that come with events."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         from prometheus_client import Counter, Enum, Gauge, Histogram, Info
@@ -179,7 +179,9 @@ class _Counts:
 
 
 class _FiguresNow:
-    """What tasks, coordinators and committer count, as a collector of prometheus-client."""
+    """The figures that tasks, coordinators and committer count, as a collector of
+    prometheus-client.
+    """
 
     def __init__(self) -> None:
         self.report = JobReport()

@@ -32,7 +32,7 @@ Plain = Mapping[str, Any]
 
 @dataclass
 class RunSummary:
-    """What is known of one start. Times are in seconds since 1970.
+    """The summary of one start. Times are in seconds since 1970.
 
     state: "starting" until all subtasks are up, "running", "restarting", or how it ended.
     resumed_from: the checkpoint it began from, 0 for none. epoch: of the claim to the checkpoint

@@ -1,4 +1,4 @@
-"""How a job is, from what lies beside its checkpoints: while it runs, or after the fact.
+"""The status of a job, from what lies beside its checkpoints: while it runs, or after the fact.
 
 Decides what the history and the claim to the checkpoint directory come to. A run that has told no
 end and whose driver does not hold the directory's lock any more was killed; the operating system
@@ -46,7 +46,7 @@ class RunStatus:
     at: float
 
     def is_well(self) -> bool:
-        """Whether it runs, or has ended as it should."""
+        """Return whether it runs, or has ended as it should."""
         return self.state not in ("failed", "killed", "canceled")
 
     def to_json(self) -> dict[str, Any]:
@@ -64,8 +64,8 @@ class RunStatus:
 
 
 def checkpoint_directory_in(path: str) -> str:
-    """Where the checkpoints are that belong to `path`: an ingestion's target, the working directory
-    beside it, or the directory of checkpoints itself. Raises NothingToSee.
+    """Return the directory of the checkpoints that belong to `path`: an ingestion's target, the
+    working directory beside it, or the directory of checkpoints itself. Raises NothingToSee.
     """
     if "://" in path:
         raise NothingToSee(
@@ -102,7 +102,9 @@ def refuse_unless_readable(directory: str) -> None:
 
 
 def status_of(directory: str, *, now: float) -> RunStatus:
-    """How the job is whose checkpoints `directory` holds. Raises HistoryFormatUnknown, OSError."""
+    """Return the status of the job whose checkpoints `directory` holds. Raises
+    HistoryFormatUnknown, OSError.
+    """
     # The claim first: a run that ends in between is then seen as ended, and not as killed.
     holder = holder_of(directory)
     runs = read_history(os.path.join(directory, FOLDER))
@@ -124,5 +126,5 @@ def _state_of(run: RunSummary | None, holder: Holder) -> State:
 
 
 def _is_own(run: RunSummary, holder: Holder) -> bool:
-    """Whether the run is that of the last claim."""
+    """Return whether the run is that of the last claim."""
     return holder.claim is None or run.epoch >= holder.claim.epoch

@@ -125,7 +125,9 @@ def _pair(piece: Any, read: Callable[..., Any]) -> tuple[Sequence[Any], Any]:
 
 
 def _takes(function: Callable[..., Any], arguments: int) -> bool:
-    """Whether it can be called with that many; what tells no signature, as `range`, with one."""
+    """Return whether it can be called with that many; what tells no signature, as `range`, with
+    one.
+    """
     try:
         inspect.signature(function).bind(*[None] * arguments)
     except TypeError:

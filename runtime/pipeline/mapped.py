@@ -1,4 +1,4 @@
-"""What a map may return, and the place of the map for an error.
+"""The values that a map may return, and the place of the map for an error.
 
 A batch is a list of rows, or a table: anything with a length that is no single value. Decides that
 an iterator yields tables alone: whether a list that it yields is a batch or a row cannot be told.

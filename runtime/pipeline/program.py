@@ -112,7 +112,7 @@ class PipelineProgram(Program):
         """
 
     def rows_in(self, records: Any) -> int:
-        """How many rows the source has fetched."""
+        """Count the rows that the source has fetched."""
         return len(records)
 
     def metrics(self) -> dict[str, int | float]:

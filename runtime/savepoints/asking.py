@@ -77,7 +77,7 @@ def _of_job(
     timeout_s: float,
     clock: Callable[[], float],
 ) -> Savepoint | None:
-    """What the job answers; none if there is no job."""
+    """Return the job's answer; none if there is no job."""
     request_id, began_s = uuid.uuid4().hex, clock()
     there_s = began_s
     place.write(request_id + REQUEST, {"to": to})
@@ -108,7 +108,7 @@ def _of_job(
 
 
 def _patience_s(place: RequestPlace) -> float:
-    """How long there may be no sign of a driver until there is none."""
+    """Return the seconds without a sign of a driver after which there is none."""
     return TAKEN_WITHIN_LOOKS * place.look_s if place.is_url else LAST_WORD_S
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with savepoints: one type for each cause, each saying what to do next."""
+"""Errors of savepoints: one type for each cause, each saying what to do next."""
 
 from __future__ import annotations
 

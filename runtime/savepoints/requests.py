@@ -1,4 +1,4 @@
-"""How one process asks another's job for a savepoint: by a file beside the job's checkpoints.
+"""Requests of one process for a savepoint of another's job: a file beside the job's checkpoints.
 
 Decides the form of requests and answers, and which are heard: those of the user that the job runs
 as, and of root, because a job writes where a request says. A user who may write into the directory

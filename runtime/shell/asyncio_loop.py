@@ -1,4 +1,4 @@
-"""Where coordinators' coroutines run: one asyncio loop for a job, beside the queue's thread.
+"""The asyncio loop in which coordinators' coroutines run: one for a job, beside the queue's thread.
 
 Decides nothing: what a coroutine comes to is posted to the queue. The thread "epochgate-asyncio"
 starts with the first coroutine.

@@ -1,5 +1,5 @@
-"""Where blocking work runs: storing, committing, and what coordinators hand over; and how long the
-shell waits for it.
+"""The lanes of blocking work: storing, committing, and what coordinators hand over; and how long
+the shell waits for it.
 
 Results return to the queue. Decides nothing: `Wait` warns while work lasts, and fires a trigger
 once the limit of an option has passed; the row of that trigger says what follows.
@@ -67,7 +67,7 @@ class BlockingWork(Protocol):
 
 
 class Outcome:
-    """What a piece of work came to: a result, or the error it raised."""
+    """The outcome of a piece of work: a result, or the error it raised."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.result: Any = None
@@ -267,7 +267,7 @@ class Wait(Timer):
         return limit_s
 
     def _place(self) -> str:
-        """Where the lane is, for the end of a sentence."""
+        """Return the place of the lane, for the end of a sentence."""
         place = self._master.blocking.place(self.lane)
         return f". It is at:\n{place}".rstrip() if place else ""
 

@@ -56,7 +56,7 @@ class CheckpointAborted(EpochgateError):
 
 @dataclass
 class Parts:
-    """What has been gathered for the checkpoint under way."""
+    """The parts that have been gathered for the checkpoint under way."""
 
     checkpoint_id: int
     triggered_at_s: float
@@ -201,7 +201,7 @@ class Checkpoints:
         self._master.job.checkpoint.expire(checkpoint, reason)
 
     def _missing(self) -> str:
-        """Whose part has not arrived; the timer of a checkpoint that is over finds none."""
+        """Return whose part has not arrived; the timer of a checkpoint that is over finds none."""
         if self._parts is None:
             return "nothing is missing"
         operators = self._master.configuration.operator_ids
@@ -234,7 +234,9 @@ class Checkpoints:
         self.part(checkpoint).uncommitted[earlier] = flat_of(committables)
 
     def place(self, checkpoint: int, earlier: int, at: str) -> Place:
-        """Where an earlier checkpoint is on its way to the global committer, to be filled in."""
+        """Return the place of an earlier checkpoint on its way to the global committer, to be
+        filled in.
+        """
         return self.part(checkpoint).places.setdefault(earlier, Place(at))
 
     def keep_debt(self, checkpoint: int, earlier: int, committables: Committables) -> None:

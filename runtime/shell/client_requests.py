@@ -1,4 +1,4 @@
-"""What clients of a job ask its coordinators, and the answers.
+"""The requests of a job's clients to its coordinators, and the answers.
 
 Hands each request to the holder of the coordinator of the operator named, which decides whether the
 coordinator is asked, and ends every future: with the answer, with what the coordinator raised, with

@@ -40,8 +40,8 @@ _log = logging.getLogger(__name__)
 
 
 class Failure(NamedTuple):
-    """What an exception of a committer means: the trigger that it fires, and what a person reads of
-    it, as a warning and as the cause of the job's end.
+    """The meaning of an exception of a committer: the trigger that it fires, and what a person
+    reads of it, as a warning and as the cause of the job's end.
     """
 
     trigger: str
@@ -71,7 +71,7 @@ Batch = list[tuple[int, Committables]]
 
 
 class Done(NamedTuple):
-    """What a commit came to: the committer's figures, and the checkpoints that an earlier commit
+    """The result of a commit: the committer's figures, and the checkpoints that an earlier commit
     had made visible; newest: by label of the sink.
     """
 
@@ -101,7 +101,7 @@ class CommitAttempt:
 
     @property
     def committables(self) -> int:
-        """How many values there are to commit."""
+        """The number of values to commit."""
         return sum(
             len(values)
             for number, held in self.batch
@@ -153,7 +153,7 @@ class Commits:
         self._held[checkpoint] = committables
 
     def committables_of(self, checkpoint: int) -> Committables:
-        """What is kept of this checkpoint."""
+        """Return what is kept of this checkpoint."""
         return self._held[checkpoint]
 
     def release(self, checkpoint: int) -> None:

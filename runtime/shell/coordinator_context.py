@@ -1,4 +1,4 @@
-"""What the runtime hands to a coordinator: its context, and a gateway for each attempt.
+"""The objects that the runtime hands to a coordinator: its context, and a gateway for each attempt.
 
 Decides nothing: whatever a coordinator does with them becomes an event of the queue, and what its
 calls raise there fails the job.
@@ -95,7 +95,7 @@ class BoundCheckpoints:
 
     @property
     def is_periodic(self) -> bool:
-        """Whether checkpoints are taken without being asked for."""
+        """True if checkpoints are taken without being asked for."""
         return self.interval_s is not None
 
     @property
@@ -170,7 +170,7 @@ class BoundContext:
 
 
 class HeldContext(QuiescableContext):
-    """What a holder hands to its coordinator: the job's own context, fenced."""
+    """The context that a holder hands to its coordinator: the job's own, fenced."""
 
     def __init__(self, master: JobMaster, coordinators: Coordinators, coordinator: int) -> None:
         operator_id = master.configuration.providers[coordinator].operator_id

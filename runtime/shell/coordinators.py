@@ -110,7 +110,7 @@ class Coordinators:
 
     @cached_property
     def event_loop(self) -> CoroutineRunner:
-        """Where coroutines run, from the first one on."""
+        """The loop in which coroutines run, from the first one on."""
         return self._master.blocking.open_loop(self._master.queue)
 
     def guarded(self, number: int, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -371,7 +371,9 @@ class Coordinators:
     # port `sender`
 
     def pending(self, number: int) -> list[SendFuture]:
-        """What a coordinator has sent that is neither confirmed nor lost, held events included."""
+        """Return what a coordinator has sent that is neither confirmed nor lost, held events
+        included.
+        """
         return [
             future
             for waiting in (self.on_wire, self.waiting)
@@ -381,7 +383,7 @@ class Coordinators:
         ]
 
     def is_on_wire(self, number: int) -> bool:
-        """Whether anything that a coordinator has sent is under way; held events are not."""
+        """Return whether anything that a coordinator has sent is under way; held events are not."""
         return any(futures for (c, _), futures in self.on_wire.items() if c == number)
 
     def held(self, number: int, place: int, future: SendFuture) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(NamedTuple):
-    """How a job ends: "finished", "failed" or "canceled", and its last completed checkpoint."""
+    """The verdict on a job: "finished", "failed" or "canceled", and its last checkpoint."""
 
     state: str
     checkpoint: int

@@ -122,7 +122,7 @@ class _WhileOpen:
 
 
 class _CoroutineEnd(_WhileOpen):
-    """What a coroutine came to."""
+    """The end of a coroutine: what it came to."""
 
     __slots__ = ()
 

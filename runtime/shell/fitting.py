@@ -1,4 +1,4 @@
-"""What a restored checkpoint holds for the operators of this start.
+"""The fitting of a restored checkpoint to the operators of this start.
 
 Decides nothing: what may be left behind is named by the configuration, and how states are
 redistributed is said by their authors. What the tasks' operators are is known here for pipelines

@@ -225,14 +225,14 @@ class JobMaster:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended; its result is there."""
+        """True if the job has ended; its result is there."""
         return self.result.done()
 
     # for the shells, on the queue's thread
 
     @property
     def is_ending(self) -> bool:
-        """Whether the job was canceled, goes down, or has nothing to do but to close."""
+        """True if the job was canceled, goes down, or has nothing to do but to close."""
         return self.is_end_wanted or self.cause is not None or self.verdict is not None
 
     def note_cause(self, reason: str) -> None:
@@ -295,7 +295,7 @@ class JobMaster:
         self.result.set_result(JobResult(state, reason, report, checkpoint))
 
     def coordinator_figures(self) -> dict[str, dict[str, int | float]]:
-        """What each coordinator counts, by its operator id, in the sight of the watchdog."""
+        """Ask each coordinator for its figures, by operator id, in the sight of the watchdog."""
         counted = {}
         for number, name in enumerate(self.configuration.operator_ids):
             held = self.report.coordinator_metrics[name]

@@ -61,7 +61,7 @@ def insist_on_step(operators: Iterable[Operator], *, is_asked: bool) -> None:
 
 
 def _of(sink: SinkOperator, share: Share) -> Share:
-    """What of a share is this sink's."""
+    """Return the part of a share that is this sink's."""
     return Share(
         share.subtask,
         [one for one in share.rest if sink.owns(one)],

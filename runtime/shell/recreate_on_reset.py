@@ -62,11 +62,11 @@ class RecreateOnReset(CoordinatorProvider):
     def redistribute(
         self, states: Mapping[int, bytes], parallelism: int
     ) -> Mapping[int, bytes | None]:
-        """What the provider inside makes of them."""
+        """Redistribute by the provider inside."""
         return self._provider.redistribute(states, parallelism)
 
     def upgrade_state(self, version: int, state: bytes) -> bytes:
-        """What the provider inside makes of it."""
+        """Upgrade by the provider inside."""
         return self._provider.upgrade_state(version, state)
 
     def files_of(self, state: bytes) -> Collection[str]:
@@ -156,7 +156,9 @@ class Call:
         self._tell_client()
 
     def outcome(self) -> Any:
-        """What it has returned, or a future of that; raises what who calls is told."""
+        """Return what the function has returned, or a future of that; raises what the caller is
+        told.
+        """
         if self._error is not None:
             raise self._error
         if self._is_made:

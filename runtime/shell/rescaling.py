@@ -1,4 +1,4 @@
-"""What a checkpoint holds for another number of subtasks than it was taken with.
+"""The states of a checkpoint for another number of subtasks than it was taken with.
 
 Decides nothing of an operator's state: its author says how that is redistributed; the operators
 between the commits in the tasks begin without one. The coordinators'

@@ -42,7 +42,9 @@ class InTasks:
 
 
 class TaskCommits:
-    """What the subtasks handed over, by checkpoint, on its way through the tasks."""
+    """The committables that the subtasks handed over, by checkpoint, on their way through the
+    tasks.
+    """
 
     def __init__(self, master: JobMaster, restored: CompletedCheckpoint | None) -> None:
         self._master = master
@@ -73,7 +75,7 @@ class TaskCommits:
         return found
 
     def of(self, checkpoint: int) -> InTasks:
-        """What is known of a checkpoint; at first what was handed over."""
+        """Return what is known of a checkpoint; at first what was handed over."""
         if checkpoint not in self._in_tasks:
             held = self._master.commits.committables_of(checkpoint)
             durable = {one: Share(one, list(values)) for one, values in held.items()}
@@ -203,7 +205,7 @@ class TaskCommits:
         return self._master.checkpoints.place(checkpoint, earlier, TASKS)
 
     def _uncommitted(self, checkpoint: int, earlier: int) -> list[Any]:
-        """What the checkpoint that is under way says is not committed of an earlier one."""
+        """Return what the checkpoint that is under way says is not committed of an earlier one."""
         return self._master.checkpoints.part(checkpoint).uncommitted.setdefault(earlier, [])
 
 

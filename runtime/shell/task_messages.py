@@ -1,5 +1,5 @@
-"""What a process of a task may say: one table of every message, its arguments, and the trigger of
-the attempt that it becomes.
+"""The messages that a process of a task may send: one table of every message, its arguments, and
+the trigger of the attempt that it becomes.
 
 Decides the form of messages and nothing of their meaning: types, lengths and ranges. The sender of
 a message is authenticated, its code may be broken; what does not have the declared form must not
@@ -28,7 +28,7 @@ SHOWN_MAX = 80
 
 @dataclass(frozen=True)
 class Argument:
-    """What one argument of a message may be.
+    """The type of one argument of a message.
 
     name: what it is, for errors.
     types: its exact type is one of these, so that no bool passes for an int; none: any plain value.
@@ -65,7 +65,7 @@ class Argument:
         )
 
     def problem_with(self, value: Any) -> str | None:
-        """Why `value` does not fit, or None."""
+        """Return why `value` does not fit, or None."""
         if self.types and type(value) not in self.types:
             return f"{_described(value)} as {self.name}, expected {_named(self.types)}"
         if self.types == (int,) and not self.least <= value <= self.most:
@@ -193,7 +193,7 @@ def _committed(
 
 
 def _problem_of_share(flat: Any) -> str | None:
-    """Why this is no share as it travels, or None."""
+    """Return why this is no share as it travels, or None."""
     if type(flat) is not list or len(flat) != len(SHARE):
         return f"{_described(flat)} as a share, expected a list of {len(SHARE)}"
     problems = (one.problem_with(value) for one, value in zip(SHARE, flat, strict=True))
@@ -227,7 +227,7 @@ def _failed(subtask: int, reason: str, is_fatal: bool) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class TaskWarning:
-    """What a person should know of a subtask: that user code takes long in it, and where."""
+    """A warning to a person about a subtask: that user code takes long in it, and where."""
 
     text: str
 
@@ -237,7 +237,7 @@ def _warned(subtask: int, text: str) -> tuple[Any, ...]:
 
 
 def _is_versioned(value: Any) -> bool:
-    """Whether it is a state with a version that a checkpoint can hold."""
+    """Return whether it is a state with a version that a checkpoint can hold."""
     return (
         type(value) is list
         and [type(one) for one in value] == [int, bytes]

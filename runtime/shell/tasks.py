@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Places(Protocol):
-    """What is asked of a transport here; it may be told places instead of subtasks."""
+    """The requests to a transport here; it may be told places instead of subtasks."""
 
     def deploy(self, subtask: int, attempt: int, /) -> None: ...
     def send(self, subtask: int, identity: int, message: Message, /) -> None: ...

@@ -270,8 +270,8 @@ def _refuse(operator_id: str, event: Any) -> NoReturn:
 
 
 def _committables_of(operators: Mapping[str, Operator], checkpoint_id: int) -> list[Any]:
-    """What all of them hand over to be committed. Raises ValueNotPlain, which names the row, and
-    FatalTaskError for what is no list.
+    """Collect what all of them hand over to be committed. Raises ValueNotPlain, which names the
+    row, and FatalTaskError for what is no list.
     """
     found: list[Any] = []
     for operator_id, operator in operators.items():

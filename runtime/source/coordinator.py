@@ -267,7 +267,7 @@ class SourceCoordinator(OperatorCoordinator):
         )
 
     def supports_batch_snapshot(self) -> bool:
-        """Whether the enumerator does."""
+        """Return whether the enumerator does."""
         return self._enumerator is not None and self._enumerator.supports_batch_snapshot()
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

@@ -33,7 +33,7 @@ class ReaderInfo:
 
 
 class SplitEnumeratorContext(Protocol):
-    """What an enumerator may use; on the queue's thread, except `post` and `fail_job`.
+    """The calls that an enumerator may make; on the queue's thread, except `post` and `fail_job`.
 
     It belongs to one enumerator. Once that was replaced, its calls and results are dropped, and
     assigning or sending raises EnumeratorReplaced.
@@ -176,12 +176,12 @@ class SplitEnumerator(ABC):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> Any:
-        """What remains to be assigned, as a plain value; not what was assigned, which is in the
-        readers' states. Raising fails the checkpoint.
+        """Return what remains to be assigned, as a plain value; not what was assigned, which is in
+        the readers' states. Raising fails the checkpoint.
         """
 
     def supports_batch_snapshot(self) -> bool:
-        """Whether `snapshot_state(BATCH_CHECKPOINT)` may be asked in a job that completes no
+        """Return whether `snapshot_state(BATCH_CHECKPOINT)` may be asked in a job that completes no
         checkpoints. What is assigned is kept with it, and comes back by `add_splits_back` in a job
         that begins from it.
         """

@@ -1,4 +1,4 @@
-"""What can be wrong with a source of a user's own, one exception type per cause.
+"""Errors of a source of a user's own, one exception type per cause.
 
 Those that trying again cannot mend also derive from `FatalTaskError`: they end the job instead of
 restarting it.

@@ -1,4 +1,4 @@
-"""What a source's coordinator and its readers say to each other: lists that begin with a tag.
+"""The messages between a source's coordinator and its readers: lists that begin with a tag.
 
 =======================  =====================================================================
 coordinator to reader    meaning

@@ -61,7 +61,7 @@ class OpenSplit:
             close()
 
     def holds_back(self) -> bool:
-        """Whether the alignment waits for this split: not where there was nothing to read."""
+        """True if the alignment waits for this split: not where there was nothing to read."""
         return self.watermark is not None and (self.has_moved or not self.is_empty)
 
 
@@ -144,7 +144,7 @@ class SourceOperator(Operator):
 
     @property
     def has_ended(self) -> bool:
-        """Whether everything is read, and nothing more will come."""
+        """True if everything is read, and nothing more will come."""
         return self._has_no_more and not self._splits
 
     def handle_event(self, event: Any) -> None:

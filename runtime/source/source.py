@@ -43,8 +43,9 @@ class Fetched:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """Where a reader runs; `send_source_event` sends a plain value to the enumerator. A reader that
-    has nothing at the moment and knows when it will calls `wake_after`, as an operator does.
+    """The surroundings of a reader; `send_source_event` sends a plain value to the enumerator. A
+    reader that has nothing at the moment and knows when it will calls `wake_after`, as an operator
+    does.
     """
 
     operator_id: str
@@ -79,7 +80,9 @@ class SourceReader(ABC):
         )
 
     def snapshot_state(self) -> Any:
-        """What a checkpoint holds beside the splits and their positions: a plain value, or none."""
+        """Return what a checkpoint holds beside the splits and their positions: a plain value, or
+        none.
+        """
         return None
 
     def restore_state(self, state: Any) -> None:
@@ -93,7 +96,7 @@ class SourceReader(ABC):
 
 
 class Source(ABC):
-    """What a user implements; `state_version` counts the forms of the enumerator's state."""
+    """A source of a user's own; `state_version` counts the forms of the enumerator's state."""
 
     state_version: ClassVar[int] = 1
 
@@ -108,8 +111,8 @@ class Source(ABC):
         """Make the reader of one attempt; called in the task."""
 
     def may_match(self, split: SourceSplit, values: Mapping[str, Any]) -> bool:
-        """Whether rows of the split may matter under these values of a control, by what the split
-        says. False prunes it: no batch of a streaming query reads it. True, unless it is
+        """Return whether rows of the split may matter under these values of a control, by what the
+        split says. False prunes it: no batch of a streaming query reads it. True, unless it is
         overridden. Called where Spark asks for offsets, once for each split; raising fails the
         query, and the split is judged again at the next start.
         """

@@ -1,4 +1,4 @@
-"""Which updates a control takes: names that it has, with values of the type that they have.
+"""The updates that a control takes: names that it has, with values of the type that they have.
 
 Decides what a process knows of a control: `initial`, or else what the store has of it, the newest
 updates, the newest decision of each query, and the initial values for each source that it prunes,
@@ -102,7 +102,7 @@ def insist_on_fit(control: str, known: Value, changes: Value) -> None:
 
 
 def author() -> str:
-    """Who updates: the user, the host and the process."""
+    """Return the author of an update: the user, the host and the process."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user has no name

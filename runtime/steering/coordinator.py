@@ -1,5 +1,5 @@
-"""What a user writes so that a control's values are chosen batch by batch: a coordinator, as for a
-resident job, that is asked before each batch and whose checkpoint is the batch.
+"""The coordinator of a control, whose values a user's code chooses batch by batch: as for a
+resident job, but asked before each batch, and its checkpoint is the batch.
 
 Decides which parts of a resident job's coordinator there are: creation, start, restore, snapshot,
 notice of completion, and close. A query has no subtasks, so there are neither gateways nor events,

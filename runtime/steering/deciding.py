@@ -1,4 +1,4 @@
-"""What a batch runs with: the machine says what to ask the store, and this asks it.
+"""The decision of what a batch runs with: the machine says what to ask the store, and this asks it.
 
 Decides nothing, as `creating` says. Without a coordinator (`coordinated`) there is nothing to
 restore, and a batch runs with what was updated. Machine and store count batches from 1, Spark
@@ -40,9 +40,9 @@ _STATE: Final = ("operator", "version", "state")
 
 @dataclass(frozen=True)
 class Decision:
-    """What a batch runs with: the number of the newest update that was there, the first batch with
-    it, the value, when it was decided (seconds since 1970) and by which process; and the state of
-    the coordinator behind it, if the control has one.
+    """The decision for a batch: the number of the newest update that was there, the first batch
+    with it, the value, when it was decided (seconds since 1970) and by which process; and the state
+    of the coordinator behind it, if the control has one.
     """
 
     batch: int
@@ -125,7 +125,7 @@ class Deciding(Creating):
         """Whether the batch that was decided last had been decided before."""
 
     def decide(self, batch: int) -> Decision:
-        """What the batch runs with, from now on and for ever.
+        """Decide what the batch runs with, from now on and for ever.
 
         Raises BatchOvertaken, VersionMissing, EntryDamaged, DecisionNotMade, ControlUnusable, or
         ChoiceFailed.
@@ -148,7 +148,7 @@ class Deciding(Creating):
             )
 
     def choice(self, batch: int, values: Value) -> tuple[Value, CoordinatorState | None]:
-        """What the batch runs with, and the state behind that."""
+        """Return what the batch runs with, and the state behind that."""
         return values, None
 
     @property
@@ -157,7 +157,7 @@ class Deciding(Creating):
         return {}
 
     def returned(self, batch: int, value: Any) -> None:
-        """What the function returned for a batch is for a coordinator alone."""
+        """Refuse what the function returned for a batch: that is for a coordinator alone."""
 
     def close(self) -> None:
         """A coordinator is closed; there is none here."""

@@ -1,4 +1,5 @@
-"""What was decided and updated, read from outside: which batch ran with what, and since when.
+"""The decisions and updates of a control, read from outside: which batch ran with what, and since
+when.
 
 Decides nothing: which numbers count is a guard of the machine, and since when a version is in force
 stands in the decisions, which never change. Reads while queries run; an entry that is removed

@@ -1,4 +1,4 @@
-"""How controls are laid out in their store.
+"""The layout of controls in their store.
 
     STORE/pricing/versions/000000000000005.json            the fifth update, and what it comes to
     STORE/pricing/queries/QUERY ID/000000000000041.json    what batch 41 of this query runs with
@@ -101,7 +101,7 @@ def _below(entries: Entries, control: str, folder: str) -> list[str]:
 
 
 def _is_of_a_control(parts: list[str]) -> bool:
-    """Whether a key is that of a version, a decision, or initial values."""
+    """Return whether a key is that of a version, a decision, or initial values."""
     depth = {VERSIONS: 3, QUERIES: 4, SOURCES: 4}.get(parts[1] if len(parts) > 1 else "")
     return len(parts) == depth and _ENTRY.fullmatch(parts[-1]) is not None
 

@@ -1,4 +1,4 @@
-"""What a control may hold: a dict of plain values.
+"""The values of a control: a dict of plain values.
 
 Decides that a value is read back before anything runs with it, so that the first run of a batch and
 a later one get the same; and how large it may be.  Pure; any thread.
@@ -50,7 +50,9 @@ def checked(control: str, value: Any) -> Value:
 
 
 def checked_returned(control: str, value: Any) -> Any:
-    """What the function of a control returned, as its coordinator gets it. Raises ValueRefused."""
+    """Return what the function of a control returned, as its coordinator gets it. Raises
+    ValueRefused.
+    """
     if (problem := problem_of(value)) is not None:
         raise ValueRefused(
             f"the function of control {control!r} returned {value!r}: {problem}. What it returns "

@@ -1,4 +1,4 @@
-"""Where completed checkpoints are kept: the contract, a directory, and memory for tests."""
+"""Stores of completed checkpoints: the contract, a directory, and memory for tests."""
 
 from __future__ import annotations
 

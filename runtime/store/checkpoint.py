@@ -121,7 +121,7 @@ def missing_of(checkpoint: CompletedCheckpoint) -> list[list[Any]]:
 
 
 def in_doubt(checkpoint: CompletedCheckpoint) -> dict[int, dict[int, list[Any]]]:
-    """What a start from this checkpoint would commit, by checkpoint, oldest first.
+    """Return what a start from this checkpoint would commit, by checkpoint, oldest first.
 
     A checkpoint does not know of its own commit, so its own committables are among them.
     """
@@ -242,7 +242,7 @@ def _committable_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
 
 
 def _history_problems(checkpoint: CompletedCheckpoint) -> Iterator[str]:
-    """What is wrong with versions, files, epoch and the savepoint."""
+    """Return what is wrong with versions, files, epoch and the savepoint."""
     if checkpoint.coordinator_versions != {}:
         yield from _version_problems("coordinator_versions", checkpoint.coordinator_versions)
     if checkpoint.versions != {}:  # of most jobs all versions are 1
@@ -274,8 +274,9 @@ def _version_problems(name: str, versions: object) -> Iterator[str]:
 
 
 def is_beside(name: object) -> bool:
-    """Whether this can be the name of a file beside the checkpoints to which states refer: in a
-    folder that is none of `RUNTIME_FOLDERS`, of printable characters, and nothing of it hidden.
+    """Return whether this can be the name of a file beside the checkpoints to which states refer:
+    in a folder that is none of `RUNTIME_FOLDERS`, of printable characters, and nothing of it
+    hidden.
 
     >>> is_beside("known-files/known-1.segment"), is_beside("../x"), is_beside("claim.json")
     (True, False, False)

@@ -1,4 +1,5 @@
-"""Who may write to a checkpoint directory: one live driver, and none that came before it.
+"""The right to write to a checkpoint directory: one live driver has it, and none that came before
+it.
 
 Decides: which driver holds a directory. Two mechanisms, since each has a gap that the other closes:
 - an advisory lock (`flock` on `driver.lock`) that the operating system drops when the driver dies:
@@ -83,7 +84,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a checkpoint directory: whether a driver holds its lock, and the last claim."""
+    """The holder of a checkpoint directory: whether a driver holds its lock, and the last claim."""
 
     is_held: bool
     claim: Claim | None
@@ -145,7 +146,7 @@ class HeldDirectory:
 
     @property
     def claim_is_damaged(self) -> bool:
-        """Whether a claim file was there and could not be understood."""
+        """True if a claim file was there and could not be understood."""
         return self.had_claim and self._before is None
 
     @property
@@ -155,7 +156,7 @@ class HeldDirectory:
 
     @property
     def mark(self) -> str:
-        """What no other claim has; empty before `claim`."""
+        """The mark that no other claim has; empty before `claim`."""
         return "" if self._mine is None else self._mine.mark
 
     def claim(self, after_epoch: int = 0) -> None:

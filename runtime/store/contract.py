@@ -1,4 +1,4 @@
-"""What every checkpoint store promises, whatever it keeps its checkpoints in.
+"""The contract of every checkpoint store, whatever it keeps its checkpoints in.
 
 Decides: the operations, and the way back from a damaged checkpoint to a whole one.
 Leaves to others: the medium (`DirectoryCheckpointStore`, `InMemoryCheckpointStore`).
@@ -31,8 +31,8 @@ logger = logging.getLogger("epochgate.runtime.store")
 
 @dataclass(frozen=True)
 class StoredInfo:
-    """What a save did: where the checkpoint is, the bytes that were written for it, with new parts,
-    and the seconds it took to be durable.
+    """The result of a save: where the checkpoint is, the bytes that were written for it, with new
+    parts, and the seconds it took to be durable.
     """
 
     path: str
@@ -54,12 +54,14 @@ class CheckpointStore(Protocol):
 
     @property
     def path(self) -> str:
-        """Where they are: a directory, or a URL; empty for what ends with the process."""
+        """The place of the checkpoints: a directory, or a URL; empty for what ends with the
+        process.
+        """
         ...
 
     @property
     def epoch(self) -> int:
-        """Which opening of the store this is, from 1: higher than that of each earlier driver."""
+        """The number of this opening of the store, from 1: higher than each earlier driver's."""
 
     @property
     def last_id(self) -> int | None:
@@ -67,7 +69,7 @@ class CheckpointStore(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the user should hear about: each sentence names a file. Also sent to `logging`."""
+        """The warnings for the user: each sentence names a file. Also sent to `logging`."""
 
     def save(self, checkpoint: CompletedCheckpoint) -> StoredInfo:
         """Store `checkpoint`, then remove what is beyond the retained ones.
@@ -124,7 +126,7 @@ def newest_whole(
     load: Callable[[int], CompletedCheckpoint],
     set_aside: Callable[[int, CheckpointDamaged], None],
 ) -> CompletedCheckpoint | None:
-    """What `CheckpointStore.latest` promises, for any medium; `place` names it in the error."""
+    """Find what `CheckpointStore.latest` promises, on any medium; errors name it by `place`."""
     for checkpoint_id in reversed(ids):
         try:
             return load(checkpoint_id)

@@ -1,4 +1,4 @@
-"""What can go wrong with stored checkpoints: one type for each cause, each saying what to do next.
+"""Errors of stored checkpoints: one type for each cause, each saying what to do next.
 
 Decides: which failures a caller can tell apart. Those that a user causes with a wrong directory
 carry exit code 2 (`UsageError`). Leaves to others: whether the job fails, retries or goes on.

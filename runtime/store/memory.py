@@ -36,7 +36,8 @@ from epochgate.runtime.store.parts import Parts
 
 @dataclass
 class CheckpointShelf:
-    """What survives the driver: the bytes of each checkpoint by id, and who may write.
+    """The part of a store in memory that survives the driver: the bytes of each checkpoint by id,
+    and who may write.
 
     `end_driver` is the driver's death: the store on the shelf loses its hold without having been
     closed.

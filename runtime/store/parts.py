@@ -31,7 +31,7 @@ class Part:
 
 
 def is_part_name(name: object) -> bool:
-    """Whether a part can have this name.
+    """Return whether a part can have this name.
 
     >>> is_part_name("parts/3-0a1b-12.part"), is_part_name("parts/../claim.json")
     (True, False)

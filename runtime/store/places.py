@@ -1,5 +1,5 @@
-"""Where the committables of earlier checkpoints are on their way to the global committer, as a
-checkpoint stores it.
+"""The places of the committables of earlier checkpoints on their way to the global committer, as a
+checkpoint stores them.
 
 Decides the form of the property that says so. A job whose committables go straight from the writers
 to the global committer stores none, but for commits that have failed. Pure values.
@@ -27,8 +27,8 @@ at the global committer.
 
 @dataclass
 class Place:
-    """Where one checkpoint is. shares: in the tasks, the state of each subtask's part.
-    tries: of each subtask how many of its commits have failed; at the global committer under -1.
+    """The place of one checkpoint. shares: in the tasks, the state of each subtask's part. tries:
+    of each subtask how many of its commits have failed; at the global committer under -1.
     summaries: behind the tasks, [subtask, committables, failed] each.
     """
 

@@ -1,1 +1,1 @@
-"""What serves tests: simulation, fault injection, fuzzing, and the playing of schedules."""
+"""The kit for tests: simulation, fault injection, fuzzing, and the playing of schedules."""

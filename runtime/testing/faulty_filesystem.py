@@ -106,7 +106,7 @@ class FaultyFileSystem(ComposedOperations):
 
     @property
     def has_struck(self) -> bool:
-        """Whether the fault's operation has been reached."""
+        """True if the fault's operation has been reached."""
         return self.fault is not None and len(self.operations) > self.fault.at
 
     def free_space(self) -> None:

@@ -47,7 +47,7 @@ HEARD_MAX = 16
 
 @dataclass(frozen=True)
 class Fault:
-    """What is made of the `at`-th message with `tag` that goes `to` one side.
+    """The fate of the `at`-th message with `tag` that goes `to` one side.
 
     Messages are counted from 1, for each subtask by itself, over all its processes. "repeated": it
     comes twice, in a row or the second time at `until`. "late": it comes at `until`, which is right
@@ -116,7 +116,7 @@ class FaultyTransport(Transport):
 
     @property
     def strikes(self) -> list[Strike]:
-        """What has met its fate so far, oldest first."""
+        """The messages that have met their fate so far, oldest first."""
         with self._lock:
             return list(self._strikes)
 
@@ -204,7 +204,7 @@ class FaultyTransport(Transport):
     def _fated(
         self, to: Side, tag: str, subtask: int, identity: int, message: Message
     ) -> list[Message]:
-        """What takes the message's place: nothing, itself, itself twice, or another."""
+        """Return what takes the message's place: nothing, itself, itself twice, or another."""
         with self._lock:
             fault = self._fault(to, tag, subtask)
             if fault is None:
@@ -248,8 +248,8 @@ class FaultyTransport(Transport):
 
 
 def _tag(message: Any) -> str:
-    """What a message begins with; what a task sends may have no form at all. Events that are sent
-    as one are struck as one event is.
+    """Return what a message begins with; what a task sends may have no form at all. Events that are
+    sent as one are struck as one event is.
     """
     tag = str(message[0]) if isinstance(message, list) and message else ""
     return "event" if tag == "events" else tag

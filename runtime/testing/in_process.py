@@ -115,7 +115,7 @@ class InProcessTransport(Transport):
 
     @property
     def inbox(self) -> TaskInbox:
-        """Where this reports; raises RuntimeError before `open`."""
+        """The inbox to which this reports; raises RuntimeError before `open`."""
         if self._inbox is None:
             raise RuntimeError("the transport is not open; start the job master first")
         return self._inbox
@@ -216,12 +216,14 @@ class InProcessTransport(Transport):
         return steps
 
     def can(self, kind: str, identity: int) -> bool:
-        """Whether this is one of `steps`."""
+        """Return whether this is one of `steps`."""
         process = self.processes.get(identity)
         return process is not None and kind in process.steps()
 
     def next_due_s(self) -> float | None:
-        """When the next wake-up of a process that may work is due, on the clock; None without."""
+        """The time at which the next wake-up of a process that may work is due, on the clock; None
+        without.
+        """
         due_s = [
             process.worker.wake_up.due_s
             for process in self.processes.values()
@@ -330,8 +332,8 @@ class InProcessTransport(Transport):
 
 
 def _carried(value: list[Any]) -> list[Any]:
-    """What arrives of a message, or of several. Raises PACK_ERRORS, and PayloadNotPlain, which is
-    one of them, where only the receiver refuses it.
+    """Return what arrives of a message, or of several. Raises PACK_ERRORS, and PayloadNotPlain,
+    which is one of them, where only the receiver refuses it.
     """
     arrived: list[Any] = unpacked(PACKERS.packer.pack(value))
     return arrived

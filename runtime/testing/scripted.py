@@ -42,7 +42,7 @@ Events = list[list[Any]]
 
 @dataclass
 class Script:
-    """What scripted user code does, and what it was told.
+    """The script of user code: what it does, and what it was told.
 
     A place is a method as `calls` spells it: `rules.checkpoint` is the coordinator of the operator
     id `rules`, `rules[0].snapshot` the operator in subtask 0, `program.work` any program (which is
@@ -81,7 +81,7 @@ class Script:
 
     @property
     def calls(self) -> list[str]:
-        """What user code was told, in order: `rules.execution_attempt_ready(0, 0)`."""
+        """The calls of user code, in order: `rules.execution_attempt_ready(0, 0)`."""
         return [f"{place}({', '.join(map(repr, told))})" for place, told in self.record]
 
     def told(self, place: str) -> list[tuple[Any, ...]]:

@@ -64,7 +64,7 @@ class Prepared(Protocol):
 
     @property
     def program(self) -> Callable[[int], Program]:
-        """What makes the programs of the subtasks."""
+        """The maker of the programs of the subtasks."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Prepared(Protocol):
 
     @property
     def after_commit(self) -> AfterCommit | None:
-        """What is called with each checkpoint that is visible."""
+        """The function that is called with each checkpoint that is visible."""
         ...
 
 
@@ -210,12 +210,12 @@ class SimulatedJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.master.is_over
 
     @property
     def result(self) -> JobResult:
-        """How the job ended; only once it is over."""
+        """The end of the job; only once it is over."""
         return self.master.result.result(timeout=0)
 
     @property
@@ -229,14 +229,14 @@ class SimulatedJob:
         return self.master.queue.drain(events_max)
 
     def steps(self) -> list[Step]:
-        """What messages and processes can do next; (`late`, position) is a message of
+        """Return what messages and processes can do next; (`late`, position) is a message of
         `faults.late`.
         """
         late = [("late", position) for position in range(len(self.faults.late))]
         return [*late, *self.transport.steps()]
 
     def can(self, step: Step) -> bool:
-        """Whether this is one of `steps`."""
+        """Return whether this is one of `steps`."""
         kind, identity = step
         if kind == "late":
             return identity < len(self.faults.late)
@@ -282,7 +282,9 @@ class SimulatedJob:
         return delay_s
 
     def next_due_s(self) -> float | None:
-        """When the next timer of the driver or wake-up of a task is due; None without any."""
+        """The time at which the next timer of the driver or wake-up of a task is due; None without
+        any.
+        """
         due_s = (self.master.queue.next_due_s(), self.transport.next_due_s())
         return min((at_s for at_s in due_s if at_s is not None), default=None)
 
@@ -340,7 +342,7 @@ class SimulatedJob:
     # until it comes to rest
 
     def is_steady(self) -> bool:
-        """Whether the job is over, or every subtask runs and nothing is under way."""
+        """Return whether the job is over, or every subtask runs and nothing is under way."""
         job, subtask_of = self.machines, self.master.subtask_of
         if self.is_over:
             return True
@@ -396,7 +398,7 @@ class SimulatedJob:
             raise JobHasFailed(f"the job is {self.result.state}: {self.result.reason}")
 
     def account(self) -> str:
-        """What is not at rest, for a person to read."""
+        """Tell what is not at rest, for a person to read."""
         job, lines = self.machines, ["the job has not come to rest:"]
         for name, values in job.values().items():
             if values["state"] not in AT_REST.get(name.split("[")[0], ()):

@@ -1,5 +1,4 @@
-"""What driver and tasks have said to each other, as their traces have it, and whether both say the
-same.
+"""The conversation of driver and tasks, as their traces have it, and whether both say the same.
 
 To a process the driver says what these effects are: `restore` of its attempt, `event` of a gateway,
 `barrier`, `complete` and `aborted` of the checkpoint, `finish` of the lifecycle. The process's
@@ -51,7 +50,7 @@ class Words:
 
 
 class Side:
-    """What one side says and hears, for each process by its identity."""
+    """The words that one side says and hears, for each process by its identity."""
 
     def __init__(self) -> None:
         self.said: dict[int, list[Words]] = defaultdict(list)
@@ -181,8 +180,8 @@ def _index(machine: str) -> int:
 
 @dataclass(frozen=True)
 class Reach:
-    """How much of what was said a trace has: from the beginning, to the end, and whether all of it
-    came in order.
+    """The reach of a trace into what was said: from the beginning, to the end, and whether all of
+    it came in order.
     """
 
     has_begin: bool

@@ -55,7 +55,7 @@ class TraceExists(UsageError):
 
 @dataclass(frozen=True)
 class Tracing:
-    """Where the processes of one run write, and how much.
+    """The place where the processes of one run write, and how much.
 
     is_ordered: no message between driver and tasks is lost, repeated or late while its connection
     stands; a check of both sides then insists on the order.
@@ -73,7 +73,7 @@ class Tracing:
         return FileJournal(self, "driver", {"role": "driver"}, system)
 
     def task(self, subtask: int, identity: int) -> Callable[[System], FileJournal]:
-        """What makes the journal of a task's process."""
+        """Return the maker of the journal of a task's process."""
         process = {"role": "task", "subtask": subtask, "identity": identity}
         return lambda system: FileJournal(self, f"task-{subtask}-{identity}", process, system)
 
@@ -85,7 +85,7 @@ class Tracing:
 def tracing_of(
     journal: str | os.PathLike[str] | Tracing | None, configuration: JobConfiguration
 ) -> Tracing | None:
-    """What the argument `journal` of a job asks for."""
+    """Return what the argument `journal` of a job asks for."""
     if journal is None or isinstance(journal, Tracing):
         return journal
     directory = os.path.abspath(os.fspath(journal))

@@ -77,7 +77,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """What one process of one run wrote, in its segments, the oldest first."""
+    """The trace of one process of one run, in its segments, the oldest first."""
 
     name: str
     segments: list[Segment] = field(default_factory=list)
@@ -136,8 +136,8 @@ def found(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 
 def chain_of(path: str) -> tuple[str, str]:
-    """What the files of one process have in common: their directory, and the name before the
-    segment's number.
+    """Return the chain of one process's files: their directory, and the name before the segment's
+    number.
 
     >>> chain_of("traces/1c2f/driver.000002.jsonl")
     ('traces/1c2f', 'driver')

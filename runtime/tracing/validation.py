@@ -61,7 +61,7 @@ class Verdict:
     refusal: Refusal | None = None
 
     def is_accepted(self) -> bool:
-        """Whether the rows allow it."""
+        """Return whether the rows allow it."""
         return self.refusal is None
 
     def refuse(self, refused: Refused) -> None:
@@ -86,7 +86,7 @@ class Validation:
     """Traces of tasks that were compared with that of their driver."""
 
     def is_accepted(self) -> bool:
-        """Whether all are accepted."""
+        """Return whether all are accepted."""
         return all(verdict.is_accepted() for verdict in self.verdicts)
 
     @property

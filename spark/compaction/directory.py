@@ -58,7 +58,9 @@ from epochgate.spark.parquet_sink.tree import (
 
 @dataclass(frozen=True)
 class Visible:
-    """What readers see: the tree, its checkpoints, oldest first, and the files by directory."""
+    """The part of a target that readers see: the tree, its checkpoints, oldest first, and the files
+    by directory.
+    """
 
     tree: Tree
     checkpoints: Sequence[int]

@@ -1,4 +1,4 @@
-"""What keeps a target from being compacted, one exception type for each cause."""
+"""Errors that keep a target from being compacted, one exception type for each cause."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ObjectCompaction:
 
     @property
     def retired(self) -> int:
-        """How many replaced objects are still there."""
+        """The number of replaced objects that are still there."""
         return len(retired(self._log.state))
 
     def open(self) -> None:
@@ -197,7 +197,7 @@ class ObjectCompaction:
         return self._is_current(state) and self._has_merged(state)
 
     def _has_merged(self, state: State) -> bool:
-        """Whether all files that are merged are visible."""
+        """Return whether all files that are merged are visible."""
         return all(name in state["files"] for name in self._merged_names())
 
     def _merged_names(self) -> list[str]:

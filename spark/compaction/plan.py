@@ -1,4 +1,4 @@
-"""Which files of a target are merged, and into which directories.
+"""The choice of the files of a target that are merged, and into which directories.
 
 Decides the layout that a compaction comes to. All but the newest checkpoints are covered. In each
 partition that has several small files among them, the small ones are merged, and all files move
@@ -31,7 +31,7 @@ SMALL = 0.75
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a compaction is asked for: the size of files, in bytes; how many small files of one
+    """The request for a compaction: the size of files, in bytes; how many small files of one
     partition are worth it; how many of the newest checkpoints stay as they are.
     """
 
@@ -59,8 +59,8 @@ class Merge:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is merged, and what stays where it is, among those checkpoints of all that are covered;
-    oldest first.
+    """The files that are merged, and those that stay where they are, among those checkpoints of all
+    that are covered; oldest first.
     """
 
     checkpoints: tuple[int, ...] = ()
@@ -78,8 +78,8 @@ def plan(
     *,
     is_listed: bool = True,
 ) -> Plan:
-    """What to do with these files of these checkpoints, both oldest first; `is_listed`: whether
-    readers list directories, rather than read a log.
+    """Decide what to merge of these files of these checkpoints, both oldest first; `is_listed`:
+    whether readers list directories, rather than read a log.
     """
     covered = tuple(checkpoints[: max(0, len(checkpoints) - wanted.keep_checkpoints)])
     partitions: dict[str, list[VisibleFile]] = {}

@@ -1,4 +1,4 @@
-"""What a compaction has done, or would do, for people and for programs."""
+"""The report of what a compaction has done, or would do, for people and for programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PartitionResult:
 
 @dataclass(frozen=True)
 class CompactionResult:
-    """What a compaction has changed.
+    """The changes that a compaction has made.
 
     partitions: those that were changed, by name. files_before, files_after: of the whole target.
     rows: of the changed partitions, before and after. merged: small files that became part of
@@ -53,7 +53,7 @@ class CompactionResult:
 
 
 def planned_result(target: str, plan: Plan, wanted: Wanted) -> CompactionResult:
-    """What a plan comes to, by the sizes of the files that are there."""
+    """Foretell the result of a plan, by the sizes of the files that are there."""
     partitions = []
     for merge in plan.merges:
         size_bytes = sum(file.size_bytes for file in merge.files)
@@ -73,7 +73,7 @@ def planned_result(target: str, plan: Plan, wanted: Wanted) -> CompactionResult:
 def result_of(
     target: str, plan: Plan, built: Iterable[VisibleFile], retired: int
 ) -> CompactionResult:
-    """What a compaction has come to; `retired`: replaced files that are still there."""
+    """Return the result of a compaction; `retired`: replaced files that are still there."""
     after: dict[str, list[VisibleFile]] = {}
     for file in built:
         after.setdefault(file.directory, []).append(file)

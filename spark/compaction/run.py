@@ -50,7 +50,7 @@ class CompactedTarget(Protocol):
 
     @property
     def retired(self) -> int:
-        """How many replaced files are still there for readers."""
+        """The number of replaced files that are still there for readers."""
 
     def open(self) -> None:
         """Keep other compactions away."""

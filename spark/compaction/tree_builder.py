@@ -57,7 +57,9 @@ class TreeBuilder:
             self._link_path(os.path.join(checkpoint_name(checkpoint), path))
 
     def add_root(self) -> None:
-        """What lies beside the checkpoints. Raises ForeignFile, LinksRefused or OSError."""
+        """Add to the tree each file beside the checkpoints. Raises ForeignFile, LinksRefused or
+        OSError.
+        """
         for name in beside_checkpoints(self._files, self._target):
             self._link_path(name)
 

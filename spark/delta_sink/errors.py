@@ -1,4 +1,4 @@
-"""What can be wrong with a Delta table as a target, one exception type per cause.
+"""Errors of a Delta table as a target, one exception type per cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 What a target of Parquet files can suffer too has the types of `epochgate.spark.parquet_sink`.

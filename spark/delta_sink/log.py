@@ -86,7 +86,7 @@ class DeltaLog:
         return {key for field in self._table.schema().fields for key in field.metadata}
 
     def writer_features(self) -> set[str]:
-        """What the table demands of a writer beyond version 2, by name."""
+        """Return the features that the table demands of a writer beyond version 2, by name."""
         protocol = self._table.protocol()
         if protocol.writer_features is not None:
             return set(protocol.writer_features)
@@ -97,7 +97,7 @@ class DeltaLog:
         )
 
     def has_said(self, key: str, value: str) -> bool:
-        """Whether one of the newest entries has this value of its writer's."""
+        """Return whether one of the newest entries has this value of its writer's."""
         return any(entry.get(key) == value for entry in self._table.history(HISTORY_LOOKED_AT))
 
     def changed_without_transaction(self, after: int) -> list[int]:
@@ -296,7 +296,7 @@ class DeltaLog:
 
 
 def _moment(text: str) -> datetime:
-    """When it was, as the library (ms since 1970) or Spark (local time) says."""
+    """Return the moment of a commit, as the library (ms since 1970) or Spark (local time) says."""
     if text.isdecimal():
         return datetime.fromtimestamp(int(text) / 1000, UTC)
     return datetime.fromisoformat(text).astimezone()

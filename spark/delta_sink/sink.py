@@ -63,7 +63,7 @@ class DeltaSink(CountingSink):
 
     @property
     def has_task_committer(self) -> bool:
-        """Whether `commit_in` is "tasks"."""
+        """True if `commit_in` is "tasks"."""
         return self.commit_in == "tasks"
 
     def create_task_committer(self, context: OperatorContext) -> TaskCommitter:

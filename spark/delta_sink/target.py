@@ -204,7 +204,7 @@ class DeltaTarget:
 
     @staticmethod
     def _refused(schema: pa.Schema) -> str | None:
-        """Why the library makes no table with the schema; None if it does."""
+        """Return the reason why the library makes no table with the schema; None if it does."""
         with tempfile.TemporaryDirectory(prefix="epochgate-") as place:
             try:
                 DeltaLog(os.path.join(place, "table")).create(schema, [], {}, {}, NEW_TABLE)

@@ -1,4 +1,4 @@
-"""Where the files of a source are: in directories, or behind a URL, found and read alike.
+"""The place where the files of a source are: in directories, or behind a URL, found and read alike.
 
 Decides by the path alone which it is. Errors are those of the operating system, and for objects
 those of `epochgate.runtime.objects.errors`. Keeps a client for each bucket, and may be shared
@@ -39,7 +39,8 @@ class FileAccess:
         self._buckets: dict[str, ReadableObjects] = {}
 
     def find(self, source: str, *, may_be_none: bool) -> Listing:
-        """What is there. may_be_none: whether a pattern, or the URL of a folder, may match no file.
+        """Return the files that are there. may_be_none: whether a pattern, or the URL of a folder,
+        may match no file.
 
         Raises SourceMissing, SourceUnreadable or ObjectStoreError.
         """

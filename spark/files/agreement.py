@@ -1,4 +1,4 @@
-"""Which columns each file has, and whether the files of one source agree on them.
+"""The columns that each file has, and whether the files of one source agree on them.
 
 Decides the layout with which a file is read: that of the first file for all, or, if the schema may
 evolve, one for each set of columns and types; or the schema that was asked for. A text file's
@@ -83,7 +83,7 @@ class ReadingChanged(UsageError):
 
 @dataclass(frozen=True)
 class Reading:
-    """How the files of a source are asked to be read.
+    """The way in which the files of a source are asked to be read.
 
     schema: none to infer it, or to take it from Parquet; a column that is not nullable needs a
     value in each row. leaves_bad_rows: whether rows that do not fit are rejected one by one.
@@ -199,7 +199,7 @@ class Layouts:
 
     @staticmethod
     def from_earlier(layout: bytes | None) -> list[bytes]:
-        """What a release with one layout for all files kept, as `restore` takes it."""
+        """Read the state of a release with one layout for all files, as `restore` takes it."""
         types = pa.schema([]).serialize().to_pybytes()
         return [types] if layout is None else [types, layout]
 

@@ -1,4 +1,4 @@
-"""What a checkpoint's directory in a target is called, so that readers take it for a partition.
+"""The name of a checkpoint's directory in a target, which readers take for a partition.
 
 `checkpoint=000000000007` is a partition's name in Hive's manner: Spark, which finds no files below
 a directory named otherwise, shows the number as a column, and so do DuckDB, pyarrow, pandas and

@@ -1,4 +1,4 @@
-"""Which names the columns of a file may have, and which names a target takes for one.
+"""Names that the columns of a file may have, and which names a target takes for one.
 
 Decides: a name that two columns have is ambiguous, which is never "there is none"; a column that is
 read has a name. Pure functions.

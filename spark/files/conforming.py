@@ -1,4 +1,5 @@
-"""What was read of a file as the columns of the source: by name, in one order, of one type each.
+"""Batches as they were read of a file, made into the columns of the source: by name, in one order,
+of one type each.
 
 Decides: a column that the file lacks has no values; one of a narrower type is widened without loss;
 one that a directory's name holds is the same in every row; new fields come last. Runs in a task.

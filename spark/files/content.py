@@ -1,4 +1,4 @@
-"""Whether a file still holds what it held: by its time stamp, and if that differs by its content.
+"""The identity of a file's content: by its time stamp, and if that differs by its content.
 
 Decides what stands for a file's content: its size, and a checksum of all its bytes. A file that is
 touched, restored or delivered again has another time stamp and the same content. An ETag does not
@@ -38,7 +38,7 @@ _PARQUET_END_BYTES: Final = 8
 
 
 def is_as_it_was(before: Stamp, now: Stamp) -> bool:
-    """Whether a file has not changed, by its stamps alone.
+    """Return whether a file has not changed, by its stamps alone.
 
     An ETag is another whenever the object is, unless it is weak (RFC 9110); of the same object, a
     listing and other answers may tell times in different fractions.
@@ -69,7 +69,7 @@ def checksum_of(file: BinaryIO, file_format: Format, *, is_object: bool) -> int:
 
 
 def is_content(checksum: int, of: int | None) -> bool:
-    """Whether one checksum shows that the content is that of the other."""
+    """Return whether one checksum shows that the content is that of the other."""
     return checksum == of and checksum < FOOTER_ALONE
 
 

@@ -1,4 +1,5 @@
-"""How the fields of a CSV file are written: delimiter, quotes, escapes, header, and no value.
+"""The form in which the fields of a CSV file are written: delimiter, quotes, escapes, header, and
+no value.
 
 Decides which dialects can be read, and when a delimiter is surely the wrong one: the header is one
 column and another delimiter that is common stands in it, outside of quotes. Pure values; used on

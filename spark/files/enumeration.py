@@ -154,16 +154,16 @@ class FileEnumeration:
 
     @property
     def layout(self) -> SourceLayout | None:
-        """What readers of new files need to know; none until one file with a row is found."""
+        """The layout for readers of new files; none until one file with a row is found."""
         return self._layouts.newest
 
     def layout_of(self, split: FileSplit) -> SourceLayout:
-        """What the reader of this split needs to know."""
+        """Return the layout that the reader of this split needs to know."""
         return self._layouts[split.layout]
 
     @property
     def files_found(self) -> int:
-        """How many paths have been enumerated or skipped."""
+        """The number of paths that have been enumerated or skipped."""
         return len(self._known)
 
     @property
@@ -403,7 +403,7 @@ class FileEnumeration:
         return now is not None and is_as_it_was(stamp, now)
 
     def _is_left_out(self, path: str, stamp: Stamp, known: KnownFile, file_format: Format) -> bool:
-        """Whether nothing of a known file is to be read: nothing has changed, or it is skipped."""
+        """True if nothing of a known file is to be read: it has not changed, or is skipped."""
         try:
             is_same = known.is_content_of(
                 stamp, lambda: self._access.checksum_of(path, stamp, file_format)

@@ -1,4 +1,4 @@
-"""What can be wrong with a source of files, one exception type per cause.
+"""Errors of a source of files, one exception type per cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 """
@@ -161,12 +161,12 @@ class BadFile(EpochgateError):
 
     @property
     def position(self) -> str:
-        """Where in the file, for a person to read."""
+        """The place in the file, for a person to read."""
         return str(self.args[2])
 
     @property
     def cause(self) -> str:
-        """What is wrong there."""
+        """The fault there."""
         return str(self.args[3])
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How a schema may grow: columns that may be missing, and types that hold all of narrower ones.
+"""The growth of a schema: columns that may be missing, and types that hold all of narrower ones.
 
 Decides, for the one place that agrees on a target's schema and for those that read toward it: what
 "add" and "widen" allow. The rules are those of Delta's mergeSchema and type widening; BIGINT does
@@ -75,7 +75,7 @@ def evolved(agreed: pa.Schema, wished: pa.Schema, mode: SchemaEvolution) -> pa.S
 
 
 def can_hold(agreed: pa.Schema, schema: pa.Schema) -> bool:
-    """Whether rows of `schema` fit into `agreed` as it is."""
+    """Return whether rows of `schema` fit into `agreed` as it is."""
     try:
         return bool(evolved(agreed, schema, "widen").equals(agreed))
     except EvolutionRefused:
@@ -83,7 +83,7 @@ def can_hold(agreed: pa.Schema, schema: pa.Schema) -> bool:
 
 
 def have_common_types(one: pa.Schema, other: pa.Schema) -> bool:
-    """Whether each column of both has a type that holds the values of both."""
+    """Return whether each column of both has a type that holds the values of both."""
     return all(
         wider(field.type, other.field(field.name).type, "widen") is not None
         for field in one
@@ -120,8 +120,8 @@ def wider(one: pa.DataType, other: pa.DataType, mode: SchemaEvolution) -> pa.Dat
 
 
 def is_readable_as(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether a column of type `found` may be read as `expected`: values that would be lost in it
-    are refused when they come.
+    """Return whether a column of type `found` may be read as `expected`: values that would be lost
+    in it are refused when they come.
     """
     if found == expected:
         return True
@@ -172,7 +172,7 @@ def _wider_plain(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def difference(found: pa.Schema, expected: pa.Schema) -> list[str]:
-    """What two schemas differ in, by column, one line each."""
+    """Tell the differences of two schemas, by column, one line each."""
     finds = {field.name: field.type for field in found}
     expects = {field.name: field.type for field in expected}
     lines: list[str] = []
@@ -187,7 +187,7 @@ def difference(found: pa.Schema, expected: pa.Schema) -> list[str]:
 
 
 def merged(schemas: Sequence[pa.Schema], mode: SchemaEvolution) -> pa.Schema:
-    """What these schemas come to one after the other, where they can; the first type else."""
+    """Merge these schemas one after the other, where they can; the first type else."""
     known = schemas[0]
     for schema in schemas[1:]:
         fields = {field.name: field.type for field in known}

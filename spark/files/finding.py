@@ -1,4 +1,5 @@
-"""Which paths of a source are files that count, and why the others do not; nothing is read of them.
+"""The paths of a source that count as files of it, and why the others do not; nothing is read of
+them.
 
 Those below a directory, those that match a pattern, or the one named. Not, each with its reason:
 names beginning with '.' or '_', also of directories below the source; endings of unfinished files
@@ -66,7 +67,9 @@ def absolute_source(source: str) -> str:
 
 
 def is_utf_8(path: str) -> bool:
-    """Whether the name of a file can be written down; Python keeps other bytes as surrogates."""
+    """Return whether the name of a file can be written down; Python keeps other bytes as
+    surrogates.
+    """
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -84,7 +87,7 @@ def escaped(path: str) -> str:
 
 
 def find_files(source: str, *, may_be_none: bool) -> Listing:
-    """What is there. may_be_none: whether a pattern may match no file.
+    """Return the files that are there. may_be_none: whether a pattern may match no file.
 
     Raises SourceMissing or SourceUnreadable.
     """
@@ -109,7 +112,7 @@ def find_files(source: str, *, may_be_none: bool) -> Listing:
 
 
 def told(unread: Mapping[str, int]) -> str:
-    """How many paths are not read, by reason.
+    """Count the paths that are not read, by reason.
 
     >>> told({"hidden": 2, "empty": 1})
     '1 empty, 2 hidden'
@@ -158,7 +161,9 @@ def _reason_of_no_file(path: str) -> str:
 
 
 def reason_not_to_read(path: str) -> str | None:
-    """Why a file does not count, by its name alone; `path` is relative to the source."""
+    """Return the reason why a file does not count, by its name alone; `path` is relative to the
+    source.
+    """
     if any(part.startswith((".", "_")) for part in path.split(os.sep)):
         return HIDDEN
     return UNFINISHED if path.endswith(UNFINISHED_SUFFIXES) else None

@@ -1,4 +1,5 @@
-"""What one enumeration of a source's files hands over to another that is its equal otherwise.
+"""The list of files that one enumeration of a source's files hands over to another that is its
+equal otherwise.
 
 Pure values; made where files are looked for, and taken in on the thread of the protocol.
 """
@@ -17,7 +18,9 @@ from epochgate.spark.files.skipped import SkippedFiles
 
 @dataclass(frozen=True)
 class Found:
-    """What a scout has found since the last time: as long as that is, and not as what is known."""
+    """The paths that a scout has found since the last time: as long as these are, and not as what
+    is known.
+    """
 
     layouts: Layouts
     known: Changes

@@ -1,4 +1,4 @@
-"""What a user's transform takes and returns: Arrow record batches and tables, or data frames.
+"""Arguments and results of a user's transform: Arrow record batches and tables, or data frames.
 
 Decides which of these a function takes, by the annotation of its first parameter unless the user
 says it; how a batch becomes that, and a result becomes batches again. Frames of pandas have types
@@ -60,7 +60,8 @@ class TransformUnclear(UsageError):
 
 
 def takes_of(function: Callable[..., Any], given: Takes | None) -> Takes:
-    """What the function takes: as given, or by its annotation; a record batch without one.
+    """Return the kind of argument that the function takes: as given, or by its annotation; a record
+    batch without one.
 
     Raises TransformUnclear for another annotation, a package that is not installed, or a function
     that never returns anything.

@@ -1,4 +1,4 @@
-"""What a file is found to be when it is taken: its checksum, its layout, and the shares of it.
+"""A file as it is found to be when it is taken: its checksum, its layout, and the shares of it.
 
 Decides whether what goes wrong with that is the file's fault, or that of the place where it lies: a
 file that cannot be read is bad, and may be left out; a store that does not answer is asked again.
@@ -38,14 +38,16 @@ def take_badly_named(paths: dict[str, Stamp | None]) -> list[BadFile]:
 
 
 def checksum_of_file(access: FileAccess, path: str, stamp: Stamp, file_format: Format) -> int:
-    """What stands for the content. Raises BadFile, SourceUnreadable, or one of OBJECT_ERRORS."""
+    """Return the text that stands for the content. Raises BadFile, SourceUnreadable, or one of
+    OBJECT_ERRORS.
+    """
     return _looked_at(path, lambda: access.checksum_of(path, stamp, file_format))
 
 
 def ends_within_line(
     access: FileAccess, path: str, stamp: Stamp, file_format: Format, compression: Compression
 ) -> bool:
-    """Whether the last line of a text file has no end, so that its writer may be at it; of a
+    """Return whether the last line of a text file has no end, so that its writer may be at it; of a
     compressed one that does not show. Raises what `checksum_of_file` raises.
     """
     if file_format == "parquet" or compression != "none":
@@ -106,6 +108,6 @@ def shares_of(
 
 
 def unreadable(path: str, error: OSError) -> OSError | SourceUnreadable:
-    """What an error is raised as: a store that does not answer may answer later."""
+    """Return the exception to raise for an error: a store that does not answer may answer later."""
     is_mendable = isinstance(error, OBJECT_ERRORS) and not isinstance(error, ObjectStoreRefused)
     return error if is_mendable else SourceUnreadable(path, error.strerror)

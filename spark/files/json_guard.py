@@ -1,4 +1,5 @@
-"""Which bytes of JSON lines a parser may be given, and whether doubles keep all their digits.
+"""A guard in front of the parser of JSON lines: which bytes it may be given, and whether doubles
+keep all their digits.
 
 pyarrow's parser does not care for line ends, recurses into each bracket until the stack is full,
 and rounds numbers. So a block is looked at before it is parsed: each line that is not empty begins
@@ -50,7 +51,7 @@ _IN_EXPONENT, _EXPONENTS = _table(b"eE+"), _table(b"eE")
 
 
 class Look(NamedTuple):
-    """What a look at the bytes tells: how many records there are, if a parser may be given them,
+    """The result of a look at the bytes: how many records there are, if a parser may be given them,
     and whether some number may have more digits than a double.
     """
 
@@ -59,7 +60,7 @@ class Look(NamedTuple):
 
 
 def look_at(data: bytes, for_doubles: bool = True) -> Look | None:
-    """What the bytes of whole lines tell; none if a parser may not be given them.
+    """Look at the bytes of whole lines; none if a parser may not be given them.
 
     for_doubles: whether long numbers are to be looked for.
     """
@@ -95,7 +96,7 @@ def look_at(data: bytes, for_doubles: bool = True) -> Look | None:
 
 
 def _are_records(text: Any, lasts: Any) -> bool:
-    """Whether what is around each line end is a brace, as it is between records."""
+    """Return whether what is around each line end is a brace, as it is between records."""
     before = text.take(lasts)
     if not (before == _CLOSE).all():
         # A carriage return may be there.
@@ -104,7 +105,7 @@ def _are_records(text: Any, lasts: Any) -> bool:
 
 
 def depth_of(line: str) -> int:
-    """How deep objects and arrays of a record are nested, whether or not it is well formed."""
+    """Measure how deep objects and arrays of a record are nested, well formed or not."""
     depth = deepest = 0
     for found in _BRACKETS.finditer(line):
         if found[0] in "[{":
@@ -116,8 +117,8 @@ def depth_of(line: str) -> int:
 
 
 def are_digits_kept(data: bytes, look: Look, doubles: Iterable[pa.Array]) -> bool:
-    """Whether each number that has become one of these doubles is the one that the double prints,
-    as far as can be told at once; `look` is one for doubles.
+    """Return whether each number that has become one of these doubles is the one that the double
+    prints, as far as can be told at once; `look` is one for doubles.
     """
     largest, has_zero, has_any = 0.0, False, False
     for values in doubles:
@@ -145,7 +146,7 @@ def are_digits_kept(data: bytes, look: Look, doubles: Iterable[pa.Array]) -> boo
 
 
 def is_printed_again(number: str) -> bool:
-    """Whether a JSON number is the number that its double prints.
+    """Return whether a JSON number is the number that its double prints.
 
     >>> is_printed_again("1.50"), is_printed_again("9007199254740993"), is_printed_again("1e400")
     (True, False, False)
@@ -175,14 +176,16 @@ def _may_be_deep(text: Any, lasts: Any, records: int) -> bool:
 
 
 def _has_tiny(text: Any) -> bool:
-    """Whether there may be a number with three digits in an exponent below zero."""
+    """Return whether there may be a number with three digits in an exponent below zero."""
     at = np.flatnonzero(text[:-3] == _MINUS)
     at = at[text[at - 1] | _CASE == _EXPONENT]
     return bool(np.all([text[at + n] - _ZERO < 10 for n in (1, 2, 3)], axis=0).any())
 
 
 def _are_printed_again(data: bytes, text: Any, has_whole: bool) -> bool:
-    """Whether the numbers of many digits are; whole ones only where they have become doubles."""
+    """Return whether the numbers of many digits are; whole ones only where they have become
+    doubles.
+    """
     is_digit = _are_digits(text)
     edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
     # The first byte is a brace or a blank, and so is the last.
@@ -211,7 +214,7 @@ def _are_printed_again(data: bytes, text: Any, has_whole: bool) -> bool:
 
 
 def _may_have_runs(text: Any) -> bool:
-    """Whether a long number may be among the digits."""
+    """Return whether a long number may be among the digits."""
     words = _are_digits(text)[: len(text) // 8 * 8].view(np.uint64)
     full = np.flatnonzero(words == _FULL)
     # What is long fills a word, and the half of those beside it; that is told where both are there.

@@ -253,13 +253,15 @@ def _floats(values: pa.Table | pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]
 
 
 def _are_numbers(values: pa.Array) -> bool:
-    """Whether none is infinite, and each is a number: the parser takes `NaN`, which is no JSON."""
+    """Return whether none is infinite, and each is a number: the parser takes `NaN`, which is no
+    JSON.
+    """
     return pa.compute.all(pa.compute.is_finite(values)).as_py() is not False
 
 
 def _are_types_told(table: pa.Table) -> bool:
-    """Whether the parser finds the types that the lines have: there are fields, no double may be an
-    integer for a decimal, and each type has a place in a schema.
+    """Return whether the parser finds the types that the lines have: there are fields, no double
+    may be an integer for a decimal, and each type has a place in a schema.
     """
     return (
         bool(table.schema)
@@ -274,7 +276,7 @@ def _has_large(values: pa.Array) -> bool:
 
 
 def _is_odd(kind: pa.DataType, depth: int) -> bool:
-    """Whether a type is that of an object without a field, or nested too deep."""
+    """Return whether a type is that of an object without a field, or nested too deep."""
     if depth > TYPE_DEPTH_MAX:
         return True
     if pa.types.is_struct(kind):

@@ -49,7 +49,7 @@ def with_others(
 
 
 class _Seen:
-    """What has stood in one place of the records."""
+    """The kinds of values that have stood in one place of the records."""
 
     def __init__(self) -> None:
         self.fields: dict[str, _Seen] = {}

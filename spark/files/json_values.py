@@ -148,7 +148,7 @@ def whole_record(line: str) -> dict[str, Any]:
 
 
 def _read_record(line: str, read: Callable[[int], tuple[dict[str, Any], int]]) -> dict[str, Any]:
-    """What `read` makes of the record, if it is one and all that the line has."""
+    """Read the record, if it is one and all that the line has."""
     try:
         at = _over_blanks(line, 0)
         if not line.startswith("{", at):

@@ -34,8 +34,8 @@ SEGMENT_MAX = 65_536
 
 
 class Changes(NamedTuple):
-    """What has changed in one list, for another that was its equal before: the files, none for one
-    that was forgotten; and how all of it is kept now.
+    """The entries that have changed in one list, for another that was its equal before: the files,
+    none for one that was forgotten; and how all of it is kept now.
     """
 
     files: Mapping[str, KnownFile | None]
@@ -58,7 +58,7 @@ class KnownFile(NamedTuple):
     gone_at: float | None = None
 
     def is_content_of(self, stamp: Stamp, checksum: Callable[[], int]) -> bool:
-        """Whether a file is this one; its `checksum` is asked for if its stamp is another.
+        """Return whether a file is this one; its `checksum` is asked for if its stamp is another.
 
         Raises what `checksum` raises.
         """
@@ -88,7 +88,9 @@ class KnownFiles:
         return iter(self._files)
 
     def find(self, path: str) -> KnownFile | None:
-        """What is known of the file at `path`, also if its directory had another name; or none."""
+        """Return what is known of the file at `path`, also if its directory had another name; or
+        none.
+        """
         known = self._files.get(path)
         if known is None and (known := self._files.get(_earlier_path(path))) is not None:
             self.add(path, known)
@@ -161,7 +163,9 @@ class KnownFiles:
         return other
 
     def take_changes(self) -> Changes:
-        """What has changed since the last call; at the first, since the list was copied."""
+        """Return the entries that have changed since the last call; at the first, since the list
+        was copied.
+        """
         changes = Changes(self._changes, dict(self._recent), list(self._segments), self.superseded)
         self._changes, self.superseded = {}, []
         return changes
@@ -173,7 +177,9 @@ class KnownFiles:
         self.superseded += changes.superseded
 
     def to_list(self) -> list[Any]:
-        """What a checkpoint holds: the segments, and the recent entries; plain values."""
+        """Return the list as a checkpoint holds it: the segments, and the recent entries; plain
+        values.
+        """
         recent = [_to_list(*entry) for entry in self._recent.items()]
         return [[segment.to_list() for segment in self._segments], recent]
 
@@ -230,7 +236,9 @@ def _from_list(values: Sequence[Any]) -> tuple[str, KnownFile | None]:
 
 
 def _earlier_path(path: str) -> str:
-    """Where a file of a target was before its directory got the name that readers understand."""
+    """Return the path that a file of a target had before its directory got the name that readers
+    understand.
+    """
     directory, name = os.path.split(path)
     parent, checkpoint_directory = os.path.split(directory)
     checkpoint = checkpoint_of(checkpoint_directory)

@@ -47,7 +47,7 @@ class SegmentNotWritten(EpochgateError):
 
 @dataclass(frozen=True)
 class Segment:
-    """What a checkpoint knows of a segment: its name, how many entries it has, and its checksum."""
+    """The entry of a checkpoint for a segment: its name, number of entries, and checksum."""
 
     name: str
     count: int

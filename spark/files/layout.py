@@ -1,4 +1,4 @@
-"""What a file's name and its first bytes tell: format, header, column names and types.
+"""Inferences from a file's name and its first bytes: format, header, column names and types.
 
 Decides: formats by extension; column types of CSV and JSON lines, inferred from a bounded sample
 of one file, of CSV by `round_trip`; a column without a value in the sample becomes a string column.
@@ -73,7 +73,7 @@ def format_of(path: str, given: Format | None) -> tuple[Format | None, Compressi
 
 
 def decompressed(raw: BinaryIO) -> BinaryIO:
-    """What a gzip file holds; it closes the file with itself."""
+    """Return the content of a gzip file; it closes the file with itself."""
     return cast(BinaryIO, _Decompressed(raw))
 
 
@@ -298,7 +298,7 @@ def _schema_of_csv(
 
 
 def cause_of(error: BaseException, reopened: Callable[[], BinaryIO]) -> str:
-    """Why a file cannot be read, for a person; where it is no text, the file tells the line."""
+    """Tell why a file cannot be read, for a person; where it is no text, with the line."""
     if isinstance(error, NotText):
         with reopened() as file:
             return explain(error, file)
@@ -313,7 +313,7 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def has_same_columns(one: pa.Schema, other: pa.Schema) -> bool:
-    """Whether names and types agree; the order may differ, because columns are read by name.
+    """Return whether names and types agree; the order may differ, because columns are read by name.
 
     Types are compared by what they hold: names inside a map or a list, which writers choose and
     which Arrow's own serialized form does not keep, do not count, and a type's hash counts them.

@@ -1,4 +1,4 @@
-"""Which objects of a store are files of a source that count; nothing is read of them.
+"""The objects of a store that count as files of a source; nothing is read of them.
 
 Those below the prefix that a URL names, those that match a pattern, or the one named. What does not
 count is as in directories, see `finding`; an empty object, such as a console makes for a folder,
@@ -105,7 +105,8 @@ def _named(objects: ReadableObjects, key: str) -> ObjectStatus | None:
 
 
 def _matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a key is meant, name by name; `**` stands for any number of folders, also none.
+    """Return whether a key is meant, name by name; `**` stands for any number of folders, also
+    none.
 
     >>> _matches(["in", "**", "*.csv"], ["in", "a.csv"]), _matches(["in", "*"], ["in", "b", "a"])
     (True, False)

@@ -26,7 +26,7 @@ _WAY_ON = "Write it again, or leave the column out: --columns (columns in Python
 
 
 def has_text(kind: pa.DataType) -> bool:
-    """Whether values of the type hold texts.
+    """Return whether values of the type hold texts.
 
     >>> has_text(pa.list_(pa.string())), has_text(pa.binary())
     (True, False)
@@ -68,7 +68,7 @@ def require_utf_8(batch: pa.RecordBatch) -> None:
 
 
 def _is_ascii(column: pa.Array) -> bool:
-    """Whether that shows at once, which costs a tenth of looking at each text."""
+    """Return whether that shows at once, which costs a tenth of looking at each text."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     _, offsets, data = column.buffers()
@@ -132,7 +132,7 @@ def _require_same(name: str, fine: pa.Array, coarse: pa.Array, whole: pa.Array) 
 
 
 def _parts(kind: pa.DataType) -> Sequence[Callable[[Any], pa.Array]]:
-    """What takes the arrays within an array of the type."""
+    """Return the function that takes the arrays within an array of the type."""
     if pa.types.is_map(kind):
         return [operator.attrgetter("keys"), operator.attrgetter("items")]
     if pa.types.is_struct(kind):

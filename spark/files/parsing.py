@@ -85,7 +85,9 @@ def parse_csv(
 
 
 def no_value_of(dialect: Dialect) -> pa.Array:
-    """Which texts mean no value in columns that are no text, and are still there when parsed."""
+    """Return the texts that mean no value in columns that are no text, and are still there when
+    parsed.
+    """
     return pa.array(
         pa.csv.ConvertOptions().null_values if dialect.null is None else [], pa.string()
     )
@@ -231,7 +233,9 @@ def instants_of(name: str, there: pa.ChunkedArray, kind: pa.TimestampType) -> pa
 
 
 def delimiter_advice(text: str, dialect: Dialect) -> str:
-    """What to add to a message about a record of one field, if it has another delimiter."""
+    """Return the advice to add to a message about a record of one field, if it has another
+    delimiter.
+    """
     other = other_delimiter(text, dialect)
     if other is None:
         return ""

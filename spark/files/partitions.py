@@ -81,7 +81,8 @@ def root_of(source: str) -> str:
 
 
 def partition_texts(path: str, root: str) -> dict[str, str | None]:
-    """What the directories between `root` and the file say, in their order; as text.
+    """Return the values that the directories between `root` and the file say, in their order; as
+    text.
 
     >>> partition_texts("/in/dt=2024-01-01/k=a%20b/x.csv", "/in")
     {'dt': '2024-01-01', 'k': 'a b'}

@@ -147,7 +147,9 @@ class PendingSplits:
         return other
 
     def to_list(self) -> list[Any]:
-        """What a checkpoint holds: the splits that were given back, and the parts; plain values."""
+        """Return the splits as a checkpoint holds them: those that were given back, and the parts;
+        plain values.
+        """
         return [_to_lists(self._returned), [part.to_list() for part in self._parts]]
 
     @classmethod

@@ -79,7 +79,7 @@ class Quoting:
         return found + 1
 
     def has_inner_line_ends(self, data: bytes) -> bool:
-        """Whether a line of the data, of which all are whole, may not be a record."""
+        """Return whether a line of the data, of which all are whole, may not be a record."""
         if not self._may_hide_line_ends(data):
             return False
         lone = self._lone_quotes(data)
@@ -106,7 +106,7 @@ class Quoting:
         return bool(self._escape) and self._escape in data
 
     def _is_plain(self, data: bytes) -> bool:
-        """Whether the records are surely well formed, as the places of the quotes tell."""
+        """Return whether the records are surely well formed, as the places of the quotes tell."""
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n") + data.endswith(b"\r"):
             return False
         if self._may_hide_line_ends(data):
@@ -205,7 +205,7 @@ class Quoting:
         )
 
     def _why(self, data: bytes) -> str:
-        """What is wrong with a record, for a person; of several, not asked."""
+        """Return the fault of a record, for a person; of several, not asked."""
         position = 0
         d = self._dialect.delimiter.encode()
         while position < len(data):

@@ -121,7 +121,7 @@ class SplitReader:
         self._skipped: list[SkippedFile] = []
 
     def take_skipped(self) -> list[SkippedFile]:
-        """What was skipped since the last call; belongs into the next checkpoint."""
+        """Return what was skipped since the last call; belongs into the next checkpoint."""
         skipped, self._skipped = self._skipped, []
         return skipped
 

@@ -1,4 +1,4 @@
-"""Where records of CSV and JSON lines files begin and end, in bytes.
+"""The ends of records of CSV and JSON lines files, in bytes.
 
 Decides: at which line ends a byte range may be cut. Leaves to others: what a record means, and
 which line ends of a CSV file lie within a field (`quoting`). A line end is the byte 0x0A. Runs on
@@ -42,12 +42,14 @@ class LineEnds:
 
 
 def csv_record_ends(dialect: Dialect) -> RecordEnds:
-    """How records of a CSV file end; without quotes and escapes, every line end ends one."""
+    """Return the way in which records of a CSV file end; without quotes and escapes, every line end
+    ends one.
+    """
     return Quoting(dialect) if dialect.quote or dialect.escape else LineEnds()
 
 
 def has_inner_line_ends(file: BinaryIO, dialect: Dialect, block_bytes: int = 4 << 20) -> bool:
-    """Whether any line of a CSV file may not be a record, so that none may be cut off."""
+    """Return whether any line of a CSV file may not be a record, so that none may be cut off."""
     if not (dialect.quote or dialect.escape):
         return False
     quoting, rest = Quoting(dialect), file.read(len(BYTE_ORDER_MARK))

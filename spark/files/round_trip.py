@@ -74,7 +74,7 @@ def typed(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
 
 
 def why_not(text: str, kind: pa.DataType) -> str:
-    """Why this one text is no value of the type, for a person.
+    """Tell why this one text is no value of the type, for a person.
 
     >>> why_not("007", pa.int64()), why_not("x", pa.int64())
     ("'007' is no int64: as that it would be '7'", "'x' is no int64")
@@ -135,8 +135,8 @@ def _places(texts: pa.ChunkedArray) -> Iterator[_Places]:
 
 
 def _has_no_extra_zero(at: _Places) -> bool:
-    """Whether a zero that comes first is all there is before the point, and no point comes first;
-    whether a whole number has no sign before a zero that is all.
+    """Return whether a zero that comes first is all there is before the point, and no point comes
+    first; whether a whole number has no sign before a zero that is all.
     """
     begins = at.begins
     first = at.data[begins]
@@ -166,8 +166,8 @@ def _are_digits_kept(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
 
 
 def _is_of_one_style(texts: pa.ChunkedArray) -> bool:
-    """Whether numbers are doubles: some have a point, and all or none of the whole ones have `.0`,
-    since `1.0` beside `1` is a name rather than a number.
+    """Return whether numbers are doubles: some have a point, and all or none of the whole ones have
+    `.0`, since `1.0` beside `1` is a name rather than a number.
     """
     has_point = pc.match_substring(texts, ".")
     return _any(has_point) and not (_any(pc.ends_with(texts, ".0")) and not _all(has_point))
@@ -231,7 +231,7 @@ def _printed(value: pa.Scalar) -> str:
 
 
 def has_empty(texts: pa.ChunkedArray) -> bool:
-    """Whether one of the texts has no letter."""
+    """Return whether one of the texts has no letter."""
     return bool(pc.min(pc.binary_length(texts)).as_py() == 0)
 
 

@@ -42,8 +42,8 @@ class RowFilter:
         return self._filtered(batch, self._comparisons)
 
     def may_match(self, split: FileSplit, layout: SourceLayout, access: FileAccess) -> bool:
-        """Whether the share may have such rows. Raises ConditionWrong, PartitionValueInvalid, and
-        ObjectStoreError where a store does not answer.
+        """Return whether the share may have such rows. Raises ConditionWrong,
+        PartitionValueInvalid, and ObjectStoreError where a store does not answer.
         """
         self._filtered(
             layout.output_schema.empty_table(), self._comparisons

@@ -1,4 +1,4 @@
-"""When a followed file counts as complete: once it has not changed for a while.
+"""The time at which a followed file counts as complete: once it has not changed for a while.
 
 Decides by the file's own time stamp, or between two looks, since a clock of another machine may be
 wrong. Where an object is there once it is complete, nothing has to be waited for. Used on the
@@ -22,7 +22,7 @@ WHOLE_OBJECTS: Final = ("s3://", "s3a://", "gs://")
 
 
 def usual_settle_s(source: str, follow: bool) -> float:
-    """How long a file must not have changed, unless that is said.
+    """Return the seconds for which a file must not have changed, unless that is said.
 
     >>> usual_settle_s("/in", True), usual_settle_s("s3://bucket/in", True)
     (5.0, 0.0)
@@ -47,7 +47,7 @@ class Settling:
         return other
 
     def is_over(self, path: str, stamp: Stamp, *, looks_torn: bool = False) -> bool:
-        """Whether the file has been as it is for so long."""
+        """Return whether the file has been as it is for so long."""
         patience_s = self.settle_s * (TORN_PATIENCE if looks_torn else 1)
         now = self._now()
         if patience_s <= 0 or now - stamp.modified_ns / 1e9 >= patience_s:

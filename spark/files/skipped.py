@@ -59,8 +59,8 @@ class SkippedFiles:
             self.keep(segments.write(begun))
 
     def begin_to_keep(self) -> list[Any] | None:
-        """What to write into a segment, if that is much; `keep` says that it is done. None if there
-        is nothing to do.
+        """Begin a segment. Return what to write into it, if that is much; `keep` says that it is
+        done. None if there is nothing to do.
         """
         if self._being_kept or len(self._recent) < RECENT_MAX:
             return None
@@ -81,7 +81,9 @@ class SkippedFiles:
         return other
 
     def to_list(self) -> list[Any]:
-        """What a checkpoint holds: the segments, and the recent ones; plain values."""
+        """Return the list as a checkpoint holds it: the segments, and the recent ones; plain
+        values.
+        """
         recent = [one.to_list() for one in self._recent.values()]
         return [[segment.to_list() for segment in self._segments], recent]
 

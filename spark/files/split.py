@@ -1,4 +1,4 @@
-"""What is read: a file's share that one subtask takes at a time, and how far it has come.
+"""The unit of reading: a file's share that one subtask takes at a time, and how far it has come.
 
 Decides: the plain forms in which splits, positions and the source's layout travel in events and
 checkpoints. Leaves to others: who makes splits (`enumeration`), who reads them (`reader`).
@@ -52,7 +52,7 @@ class FileSplit:
 
     @property
     def share(self) -> int | Fraction:
-        """Which part of its file it is; those of one file are 1 together."""
+        """The share of its file that it is; those of one file are 1 together."""
         whole = self.groups
         if self.format != "parquet" and self.compression == "none":
             whole = self.size_bytes
@@ -60,8 +60,8 @@ class FileSplit:
         return Fraction(part, whole) if part < whole else 1
 
     def bytes_left(self, position: SplitPosition | None) -> int:
-        """How many bytes of the file a reader has to read from there on, as far as can be told: the
-        position in a compressed file is one in its content.
+        """Count the bytes of the file that a reader has to read from there on, as far as can be
+        told: the position in a compressed file is one in its content.
         """
         whole = int(self.size_bytes * self.share)
         if position is None or self.compression != "none":
@@ -113,7 +113,7 @@ class FileSplit:
 
 @dataclass(frozen=True)
 class SplitPosition:
-    """Where a reader continues in a split; part of the reader's state, not of the split.
+    """The place where a reader continues in a split; part of the reader's state, not of the split.
 
     at: a row group's index (Parquet), or the byte offset at which a record begins (in the
         decompressed file, if it is compressed). skip_rows: how many rows after `at` are already
@@ -157,7 +157,8 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class SourceLayout:
-    """What files of a source have in common; fixed by the enumeration, sent with each split.
+    """The properties that files of a source have in common; fixed by the enumeration, sent with
+    each split.
 
     `schema` is the files' own, or what was asked for, where a column that is not nullable needs a
     value in each row; `partitions` has the columns that directories such as `year=2026` hold;

@@ -60,7 +60,7 @@ def as_utf8(data: bytes, encoding: str, offset: int = 0) -> bytes:
 
 
 def explain(error: NotText, file: BinaryIO) -> str:
-    """What is wrong, with the line, counted in `file` from 1."""
+    """Explain the fault, with the line, counted in `file` from 1."""
     file.seek(0)
     line, left = 1, error.at
     while left and (block := file.read(min(left, _BLOCK_BYTES))):

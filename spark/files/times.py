@@ -14,7 +14,7 @@ _TIME_OF_DAY = r"^\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?$"
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Whether `times_of` makes values of this type."""
+    """Return whether `times_of` makes values of this type."""
     return bool(pa.types.is_temporal(kind) and not pa.types.is_duration(kind))
 
 

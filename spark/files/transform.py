@@ -34,7 +34,7 @@ class BatchTransform:
 
     @property
     def is_given(self) -> bool:
-        """Whether it is another than the identity."""
+        """True if it is another than the identity."""
         return self._function is not None
 
     def apply(self, read: ReadBatch) -> list[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What can be wrong with an Iceberg table as a target, one exception type per cause.
+"""Errors of an Iceberg table as a target, one exception type per cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 """

@@ -107,7 +107,7 @@ class IcebergTable:
 
     @property
     def identity(self) -> str:
-        """What tells this table from one of the same name."""
+        """The text that tells this table from one of the same name."""
         return str(self._table.metadata.table_uuid)
 
     @property
@@ -133,7 +133,7 @@ class IcebergTable:
         return ICEBERG.schema(found)
 
     def demands(self) -> str:
-        """What the table demands of its writers and this sink cannot keep; "" if nothing."""
+        """Return what the table demands of its writers and this sink cannot keep; "" if nothing."""
         if not self._table.spec().is_unpartitioned():
             return "it is partitioned"
         for field in self._table.schema().fields:
@@ -144,7 +144,7 @@ class IcebergTable:
         return ""
 
     def has_said(self, key: str, value: str) -> bool:
-        """Whether the summary of a snapshot that is kept has this value."""
+        """Return whether the summary of a snapshot that is kept has this value."""
         found = self._catalog.load_table(self.name).snapshots()
         return any(one.summary is not None and one.summary[key] == value for one in found)
 
@@ -155,7 +155,7 @@ class IcebergTable:
         return 0 if summary is None else int(summary["total-records"] or 0)
 
     def has_lost(self, snapshot: int) -> bool:
-        """Whether a snapshot that the table still knows is no ancestor of the newest."""
+        """Return whether a snapshot that the table still knows is no ancestor of the newest."""
         if snapshot not in self._parents:
             return False
         newest = self._table.current_snapshot()
@@ -306,7 +306,7 @@ class IcebergTable:
 
 
 def _unwritable(name: str, kind: Any, *, is_required: bool) -> str:
-    """What cannot be kept of a column, or of what is in it; "" if everything can."""
+    """Return what cannot be kept of a column, or of what is in it; "" if everything can."""
     if is_required:
         return f"{name!r} is required, and this sink's files say of no value that it must be there"
     if hasattr(kind, "fields"):
@@ -324,7 +324,7 @@ def _unwritable(name: str, kind: Any, *, is_required: bool) -> str:
 
 
 def _database_errors() -> tuple[type[Exception], ...]:
-    """What an SQL catalog raises; none where there is no such catalog."""
+    """Return the exceptions that an SQL catalog raises; none where there is no such catalog."""
     try:
         from sqlalchemy.exc import SQLAlchemyError
     except ModuleNotFoundError:

@@ -45,7 +45,7 @@ DATA = "data"
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a table knows of a job; `checkpoint`: the newest whose rows are in main; `said`: the
+    """The word of a table on a job; `checkpoint`: the newest whose rows are in main; `said`: the
     newest that was committed, which main may lack since it was set back.
     """
 
@@ -207,7 +207,7 @@ class IcebergTarget:
         return True
 
     def has_run(self, run_id: str) -> bool:
-        """Whether a snapshot that is kept is of this run. For use after `share` or `claim`."""
+        """True if a snapshot that is kept is of this run. For use after `share` or `claim`."""
         return self._table.has_said("epochgate.run", run_id)
 
     def expire(self) -> None:
@@ -268,7 +268,7 @@ class IcebergTarget:
         )
 
     def _summary(self) -> dict[str, str]:
-        """What a person finds in the snapshot."""
+        """Return what a person finds in the snapshot."""
         return {"epochgate.job": self._job_id, "epochgate.run": self._run_id}
 
     def _require_held(self, ledger: Ledger, start: SinkStart) -> None:

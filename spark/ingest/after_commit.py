@@ -1,4 +1,5 @@
-"""What the work after a commit of an ingestion is told: which checkpoint can be seen, and its rows.
+"""The message to the work after a commit of an ingestion: which checkpoint can be seen, and its
+rows.
 
 Decides how the committables of the built-in sinks read. Runs on the thread of the work after
 commits, and in the command that lists commits in doubt.
@@ -46,7 +47,7 @@ class Readable:
 
 
 def readable(value: Any) -> Readable | None:
-    """What a committable says; none for one that no built-in sink has handed over.
+    """Read a committable; none for one that no built-in sink has handed over.
 
     >>> readable({"epochgate.sink": "rejects", "committable": ["part-1", 3, ["x"]]})
     Readable(label='rejects', rows=3, files=(), what='staged rows part-1')
@@ -83,7 +84,9 @@ def _of_moved(value: Any) -> Told:
 
 
 def telling(after_commit: Callable[[IngestCommit], None], target: str) -> Callable[..., None]:
-    """What the job calls: it tells `after_commit` of the commit in its own words."""
+    """Return the function that the job calls: it tells `after_commit` of the commit in its own
+    words.
+    """
 
     def tell(checkpoint_id: int, committables: Committables) -> None:
         found = [one for values in committables.values() for one in map(readable, values) if one]

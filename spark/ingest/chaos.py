@@ -52,7 +52,7 @@ class Strike:
 
 
 class Victim(Protocol):
-    """What chaos needs of a running job; `IngestHandle` is one."""
+    """The part of a running job that chaos needs; `IngestHandle` is one."""
 
     @property
     def is_over(self) -> bool: ...
@@ -101,7 +101,7 @@ class Chaos:
 
     @property
     def is_done(self) -> bool:
-        """Whether every strike has been carried out."""
+        """True if every strike has been carried out."""
         return len(self.strikes) == len(self.kinds)
 
     def end(self) -> None:
@@ -245,7 +245,7 @@ def kill_plan(
 
 
 def has_executors(context: Any) -> bool:
-    """Whether tasks of this SparkContext run outside of the driver's JVM."""
+    """Return whether tasks of this SparkContext run outside of the driver's JVM."""
     return not str(context.master).startswith("local[")
 
 

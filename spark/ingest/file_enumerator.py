@@ -37,7 +37,8 @@ CHECKPOINTS_RETAINED: Final = 3
 
 @dataclass(frozen=True)
 class FirstLook:
-    """What was found before the job started: from nothing, or on top of a restored checkpoint.
+    """The files that were found before the job started: from nothing, or on top of a restored
+    checkpoint.
 
     A reset to `checkpoint_id` or before it begins with a copy of `files`, so that files which are
     newer than the restored checkpoint stay found, and a start reads what is known once.
@@ -59,7 +60,7 @@ class Superseded:
     completed: int = 0
 
     def is_needless(self) -> bool:
-        """Whether every checkpoint that is retained is one without them."""
+        """Return whether every checkpoint that is retained is one without them."""
         return self.completed > CHECKPOINTS_RETAINED
 
 
@@ -120,12 +121,14 @@ class FileEnumerator(SplitEnumerator):
 
     @property
     def files_found(self) -> int:
-        """How many files have been enumerated so far."""
+        """The number of files that have been enumerated so far."""
         return self._files.files_found
 
     @property
     def unread(self) -> dict[str, int]:
-        """How many paths of the source are not read, by reason, as the last look found them."""
+        """The number of paths of the source that are not read, by reason, as the last look found
+        them.
+        """
         return dict(self._files.unread)
 
     def start(self) -> None:

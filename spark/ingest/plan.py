@@ -112,8 +112,8 @@ class IngestPlan:
 
 
 def checkpoint_directory_of(options: IngestOptions) -> str:
-    """Where the checkpoints are kept: as asked, or in the target's working directory, or beside the
-    target's URL.
+    """Return the directory of the checkpoints: as asked, or in the target's working directory, or
+    beside the target's URL.
     """
     given, target = options.checkpoint_directory, options.target_path
     if given is not None:

@@ -1,4 +1,6 @@
-"""What one subtask of an ingestion runs: source, the user's transform, sink, table of rejects."""
+"""The program that one subtask of an ingestion runs: source, the user's transform, sink, table of
+rejects.
+"""
 
 from __future__ import annotations
 

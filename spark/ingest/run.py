@@ -36,7 +36,7 @@ class IngestFailed(EpochgateError):
 
 @dataclass(frozen=True)
 class IngestResult:
-    """What one run of an ingestion came to.
+    """The result of one run of an ingestion.
 
     state: "finished" (also when it was stopped), "failed" or "canceled"; reason: why, unless
     finished. rows_committed and files_committed: made visible by this run; rows_visible: by all
@@ -64,11 +64,11 @@ class IngestResult:
     report: JobReport
 
     def is_success(self) -> bool:
-        """Whether it finished, or was stopped with a last checkpoint."""
+        """Return whether it finished, or was stopped with a last checkpoint."""
         return self.state == "finished"
 
     def is_complete(self) -> bool:
-        """Whether it finished, and has left out no row and no file."""
+        """Return whether it finished, and has left out no row and no file."""
         return self.is_success() and not self.rows_rejected and not self.newly_skipped
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class IngestHandle:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.job.is_over
 
     def status(self) -> JobStatus:
@@ -127,7 +127,7 @@ class IngestHandle:
 
 
 def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
-    """What the job of `plan` came to."""
+    """Return the result of the job of `plan`."""
     committer, enumerator = plan.committer, plan.source.enumerator
     skipped = [] if enumerator is None else enumerator.skipped
     newly_skipped = plan.bad_files.new_of(skipped)

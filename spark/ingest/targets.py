@@ -37,14 +37,14 @@ class TargetUnreadable(UsageError):
 
 @dataclass(frozen=True)
 class Target:
-    """What TARGET means: the sink's scheme, and the place as the scheme writes it."""
+    """The meaning of TARGET: the sink's scheme, and the place as the scheme writes it."""
 
     scheme: str
     place: str
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a directory, so that something can lie beside it."""
+        """True if it is a directory, so that something can lie beside it."""
         return self.scheme not in (ICEBERG, POSTGRES)
 
     @property

@@ -24,7 +24,7 @@ class VerifierMissing(UsageError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the rows of a target compare with those expected: all counts of rows.
+    """The rows of a target beside those expected: all counts of rows.
 
     lost: expected and not there. duplicated: there more often than expected. foreign: there, and
     not expected at all.
@@ -37,7 +37,7 @@ class Verdict:
     foreign: int
 
     def is_exact(self) -> bool:
-        """Whether every row is there exactly once, and no other."""
+        """Return whether every row is there exactly once, and no other."""
         return self.lost == self.duplicated == self.foreign == 0
 
     def __str__(self) -> str:

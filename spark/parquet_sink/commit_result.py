@@ -1,4 +1,4 @@
-"""What a commit made visible, whatever the target lies on."""
+"""The result of a commit that made rows visible, whatever the target lies on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from epochgate.spark.parquet_sink.gathered import GatheredPart
 
 @dataclass(frozen=True)
 class CommitResult:
-    """What a commit made visible, or found to be visible already."""
+    """The result of a commit: what it made visible, or found to be visible already."""
 
     checkpoint: int
     files: int

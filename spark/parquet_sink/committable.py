@@ -1,4 +1,5 @@
-"""What a writer hands over at a barrier: a finished staged file, and how to recognise it.
+"""The committable that a writer hands over at a barrier: a finished staged file, and how to
+recognise it.
 
 Decides: names of staged and of visible files, and the plain form of a committable.
 Leaves to others: writing (`staging`) and committing (`target`). Used in tasks and on the driver.
@@ -80,7 +81,7 @@ class Committable:
 
     @property
     def visible_path(self) -> str:
-        """Where the file lies in its checkpoint's directory."""
+        """The path of the file in its checkpoint's directory."""
         return f"{self.directory}/{self.file_name}" if self.directory else self.file_name
 
     def to_list(self) -> list[Any]:
@@ -133,8 +134,8 @@ def run_of(path: str) -> str:
 def staged_path(
     run_id: str, subtask: int, attempt: int, sequence: int, *, in_place: bool = False
 ) -> str:
-    """Where a staged file lies, relative to the working directory; `in_place`: where it stays once
-    it is committed.
+    """Return the path of a staged file, relative to the working directory; `in_place`: where it
+    stays once it is committed.
 
     >>> staged_path("r1", 3, 17, 0)
     'staged/r1/part-00003-17-000000-r1.parquet.staged'
@@ -152,7 +153,7 @@ def staged_path(
 
 
 def gathered_directory(working_directory: str, checkpoint: int, run: str) -> str:
-    """Where tasks gather the files of a checkpoint that this run has taken.
+    """Return the directory where tasks gather the files of a checkpoint that this run has taken.
 
     >>> gathered_directory("/data/.out.epochgate", 7, "r1")
     '/data/.out.epochgate/prepared/checkpoint-000000000007-r1'

@@ -1,4 +1,4 @@
-"""Which columns of a Parquet file are written with a dictionary, learnt from the files before.
+"""Dictionaries of Parquet files: which columns are written with one, learnt from the files before.
 
 A dictionary of mostly distinct values takes as long as the rest of the encoding, and the column is
 then larger than its plain values. The smaller a row group, the more columns are of this kind.

@@ -1,4 +1,4 @@
-"""What can be wrong with a target of Parquet files, one exception type per cause.
+"""Errors of a target of Parquet files, one exception type per cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 """
@@ -267,7 +267,7 @@ def translating(target: str, working_directory: str, *, claims: bool = False) ->
 
 
 def _in_the_way(path: str) -> str:
-    """Which of the directories above is none."""
+    """Return the one of the directories above that is none."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return f"{path!r} is no directory"

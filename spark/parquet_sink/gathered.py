@@ -1,5 +1,6 @@
-"""What the tasks pass on to the global committer, where they commit: one value for all files that a
-subtask has handed over for a checkpoint, so that the driver looks at few values and at no file.
+"""The value that the tasks pass on to the global committer, where they commit: one for all files
+that a subtask has handed over for a checkpoint, so that the driver looks at few values and at no
+file.
 
 Decides the plain form of that value. It holds the files' committables as the text of a manifest,
 which the driver puts together without reading it. Used in tasks and on the driver.
@@ -57,7 +58,9 @@ class GatheredPart:
 
     @classmethod
     def of(cls, subtask: int, run: str, entries: Sequence[Entry]) -> GatheredPart:
-        """What is passed on for these committables in plain form, of which there are some."""
+        """Make the value that is passed on for these committables in plain form, of which there are
+        some.
+        """
         of_each_schema = {entry[_SCHEMA]: entry for entry in reversed(entries)}
         return cls(
             subtask,
@@ -118,8 +121,8 @@ def _files(value: Any) -> list[Committable]:
 
 
 def gathered_in(committables: Committables) -> list[GatheredPart]:
-    """What tasks have passed on, in the order of the files; nothing if there is anything else, or
-    files of several runs, which are committed one by one. Raises CommittableUnreadable.
+    """Return what tasks have passed on, in the order of the files; nothing if there is anything
+    else, or files of several runs, which are committed one by one. Raises CommittableUnreadable.
     """
     values = [value for held in committables.values() for value in held]
     if not all(isinstance(value, dict) for value in values):

@@ -1,4 +1,5 @@
-"""What each checkpoint has committed, written beside a directory target before it is visible.
+"""The manifest of what each checkpoint has committed, written beside a directory target before it
+is visible.
 
 Decides the form of a manifest. One is kept for each checkpoint, also once a compaction has brought
 its files together with others: a commit that is asked for again is recognised by it.
@@ -24,7 +25,7 @@ EARLIER_MANIFEST_NAME = "_manifest.json"
 
 
 def manifest_path(working_directory: str, checkpoint: int) -> str:
-    """Where the manifest of a checkpoint lies."""
+    """Return the path where the manifest of a checkpoint lies."""
     name = f"{earlier_checkpoint_name(checkpoint)}.json"
     return os.path.join(working_directory, "manifests", name)
 

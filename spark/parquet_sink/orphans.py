@@ -1,4 +1,5 @@
-"""What no checkpoint refers to below the working directory of a target, and its removal.
+"""The files below the working directory of a target that no checkpoint refers to, and their
+removal.
 
 Decides where such files lie: staged by writers, or gathered by a commit that was interrupted. Lives
 on the driver, on the thread that claims and commits.

@@ -1,4 +1,4 @@
-"""Whose a target directory is: its marker, its lock, and the run that may commit to it now.
+"""The ownership of a target directory: its marker, its lock, and the run that may commit to it now.
 
 Decides: which directories a job accepts as its target. Leaves to others: what is committed there.
 Lives on the driver, on the thread that claims and commits.
@@ -160,7 +160,7 @@ class TargetOwnership:
             self._lock = None
 
     def _is_marked(self) -> bool:
-        """Whether the target is this job's; false if missing or empty; raises if another's."""
+        """True if the target is this job's; false if missing or empty; raises if another's."""
         found = read_marker(self._files, self.path)
         if found is None:
             return False

@@ -83,7 +83,7 @@ class SchemaCoordinator(OperatorCoordinator):
             gateway.send_event(["schema", self._agreed, *self._told])
 
     def execution_attempt_failed(self, subtask: int, attempt: int, reason: str) -> None:
-        """What was agreed stays agreed."""
+        """Do nothing: what was agreed stays agreed."""
         self._gateways.pop(subtask, None)
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:

@@ -66,8 +66,8 @@ class ParquetSinkWriter(SinkWriter):
         """The schema of the last batch, and that with which it can be in the target."""
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
-        """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
-        is an event.
+        """Return whether a schema is agreed that holds `batch`; if not, ask for one that does: the
+        answer is an event.
 
         Raises ReservedColumn, NameTwice, PartitionUnusable or TypeNotInTable for columns that no
         target can hold.
@@ -101,7 +101,7 @@ class ParquetSinkWriter(SinkWriter):
         return self._held
 
     def _is_held(self, staging: StagingWriter, schema: pa.Schema) -> bool:
-        """Whether batches of this schema can be written as it is agreed; remembers the last."""
+        """True if batches of this schema can be written as it is agreed; remembers the last."""
         if self._evolution == "none" or schema == self._fitting:
             return True
         assert staging.schema is not None, "it was begun with a schema"
@@ -225,7 +225,7 @@ class ParquetSink(CountingSink):
 
     @property
     def has_task_committer(self) -> bool:
-        """Whether `commit_in` is "tasks"."""
+        """True if `commit_in` is "tasks"."""
         return self.commit_in == "tasks"
 
     def create_task_committer(self, context: OperatorContext) -> TaskCommitter:

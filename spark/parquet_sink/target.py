@@ -356,7 +356,7 @@ class ParquetTarget:
         )
 
     def _is_known(self, checkpoint: int) -> bool:
-        """Whether it is visible as far as this run has seen."""
+        """Return whether it is visible as far as this run has seen."""
         place = bisect.bisect_left(self._committed, checkpoint)
         return self._committed[place : place + 1] == [checkpoint]
 

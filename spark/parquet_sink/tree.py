@@ -1,4 +1,5 @@
-"""What a compaction has made of a target: which checkpoints' files it has brought together.
+"""The tree that a compaction has made of a target, and the checkpoints whose files it has brought
+together.
 
 Decides how a tree of a target is told from the one before: by the name of an empty directory in it,
 which changes together with everything else in the step that exchanges the whole target. What is in
@@ -45,7 +46,7 @@ class VisibleFile:
 
     @property
     def path(self) -> str:
-        """Where it lies in the directory of its checkpoint."""
+        """The path of the file in the directory of its checkpoint."""
         return f"{self.directory}/{self.name}" if self.directory else self.name
 
 
@@ -72,7 +73,7 @@ class Tree:
 
 
 def tree_name(number: int) -> str:
-    """What the directory and the record of a tree are called.
+    """Return the name of the directory and the record of a tree.
 
     >>> tree_name(3)
     'tree-000000000003'
@@ -87,12 +88,12 @@ def tree_of(name: str) -> int | None:
 
 
 def record_path(working_directory: str, number: int) -> str:
-    """Where it is written what is in a tree."""
+    """Return the path of the record of what is in a tree."""
     return os.path.join(working_directory, "trees", f"{tree_name(number)}.json")
 
 
 def tree_number(files: FileSystem, target: str) -> int:
-    """Which tree the directory `target` is."""
+    """Return the number of the tree that the directory `target` is."""
     marked = os.path.join(target, MARKED_DIRECTORY)
     names = files.list_directory(marked) if files.exists(marked) else []
     return max((number for name in names if (number := tree_of(name)) is not None), default=0)

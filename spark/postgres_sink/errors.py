@@ -1,4 +1,4 @@
-"""What can be wrong with a table of PostgreSQL as a target, one exception type per cause.
+"""Errors of a table of PostgreSQL as a target, one exception type per cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 No message shows a password.

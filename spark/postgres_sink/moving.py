@@ -83,7 +83,7 @@ class TableRows:
             yield some
 
     def _move(self, run: Run, parts: list[Part], checkpoint: int) -> tuple[int, int]:
-        """How many rows the table has taken, and how many were staged."""
+        """Move the rows. Return how many of them the table has taken, and how many were staged."""
         keys = [part.name for part in parts]
         names = named(parts[0].columns)
         taken = run(self._insertion(), names, keys=keys, checkpoint=checkpoint).rowcount

@@ -1,5 +1,5 @@
-"""What a writer hands over at a barrier, the names of rows that it has staged; and what a task that
-has moved them passes on, how many they are.
+"""The committable that a writer hands over at a barrier, the names of rows that it has staged; and
+the one that a task that has moved them passes on, how many they are.
 
 Decides the plain forms of both. Used in tasks and on the driver.
 """
@@ -69,7 +69,7 @@ class PassingOn(CommittableOperator):
 
 
 def parted(committables: Committables) -> tuple[dict[int, list[Part]], dict[int, int]]:
-    """What each subtask has staged, and how many rows of each its task has moved. Raises
+    """Return the rows that each subtask has staged, and how many of them its task has moved. Raises
     CommittableUnreadable.
     """
     staged: dict[int, list[Part]] = {}

@@ -119,7 +119,7 @@ class PostgresSink(CountingSink):
 
     @property
     def has_task_committer(self) -> bool:
-        """Whether `commit_in` is "tasks"."""
+        """True if `commit_in` is "tasks"."""
         return self.commit_in == "tasks"
 
     def create_task_committer(self, context: OperatorContext) -> TaskCommitter:

@@ -353,8 +353,8 @@ class PostgresTarget(TableRows):
         return found
 
     def _can_withdraw(self, run: Run, restored: int | None) -> bool:
-        """Whether the rows say of which checkpoint of this job they are: since an older one, or
-        some of the newer might have been written before the table had the column.
+        """Return whether the rows say of which checkpoint of this job they are: since an older one,
+        or some of the newer might have been written before the table had the column.
         """
         if not self._is_told:
             return False

@@ -26,18 +26,18 @@ PAUSE_MAX_S = 2.0
 
 
 def commit_limit(timeout_s: float) -> Limit:
-    """What each step of a commit may take, and what is looked up before the first one."""
+    """Return the limit of each step of a commit, and of what is looked up before the first one."""
     return Limit("commit_timeout_s, or the option commitTimeout", timeout_s)
 
 
 class CommitTarget(Protocol):
-    """Where a batch takes effect. Each step may raise RetryLater, where its outcome is not known or
-    others came before, or another error.
+    """The place where a batch takes effect. Each step may raise RetryLater, where its outcome is
+    not known or others came before, or another error.
     """
 
     def look(self) -> tuple[int, int, int]:
-        """How many batches there are; KNOWN, MOVED or EMPTIED; and 1 if the batch was noted with
-        other offsets.
+        """Look at the target. Return how many batches there are; KNOWN, MOVED or EMPTIED; and 1 if
+        the batch was noted with other offsets.
         """
 
     def note(self) -> None:
@@ -53,7 +53,7 @@ class CommitTarget(Protocol):
         """Remove what is staged of this batch and of those before."""
 
     def refusal(self, reason: int) -> Exception:
-        """What a refusal is told as."""
+        """Return the exception that tells of a refusal."""
 
 
 class BatchCommit:
@@ -88,7 +88,7 @@ class BatchCommit:
             raise self._outcome
 
     def abort(self) -> None:
-        """What Spark calls where a batch has failed, or a commit has raised."""
+        """Take Spark's call where a batch has failed, or a commit has raised."""
         self._system.query_batch.abort()
         self._system.settle()
 

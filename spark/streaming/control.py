@@ -131,7 +131,7 @@ class Control:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs: no connection, and no figure of this one."""
+        """Return what another process needs: no connection, and no figure of this one."""
         transient = ("_counted", "_opened", "_deciding", "_updating", "_lock")
         return {name: value for name, value in vars(self).items() if name not in transient}
 

@@ -1,4 +1,4 @@
-"""What an error of a steered function says besides: the values of its batch, and who has set them.
+"""The addition to an error of a steered function: the values of its batch, and who has set them.
 
 A value that the function cannot use fails its batch at every start, with an error of Spark's that
 names the value at best. Runs where the function has failed.
@@ -35,7 +35,7 @@ def note_of(control: str, decision: Decision, updates: Sequence[Update]) -> str:
 
 
 def _by(update: Update | None, *, is_whole: bool) -> str:
-    """Who has set a value; nothing where updates are forgotten that may have."""
+    """Tell who has set a value; nothing where updates are forgotten that may have."""
     if update is not None:
         return f"   update {update.version}, by {update.updated_by}"
     return "   as it was initially" if is_whole else ""

@@ -1,4 +1,4 @@
-"""Which query a batch belongs to: the id that Spark keeps in the query's checkpoint location.
+"""The query that a batch belongs to: the id that Spark keeps in the query's checkpoint location.
 
 Spark tells a function of `foreachBatch` by a property of the thread that it runs on, and tells one
 on a Spark Connect server nothing; there the location has to be named. Runs where Spark calls the

@@ -1,4 +1,4 @@
-"""Why a batch of a streaming query was refused, one exception type for each cause.
+"""Errors that refuse a batch of a streaming query, one exception type for each cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 """

@@ -1,4 +1,4 @@
-"""What tells one batch of one query from all others: ids that stay the same in every replay.
+"""The identity of one batch of one query: ids that stay the same in every replay.
 
 Decides how a checkpoint location is written, what stands for the offsets of a batch, and how the
 runs are called under whose names tasks stage. The query's id and the batch's come from Spark, in
@@ -55,7 +55,7 @@ def offsets_of(location: str, batch: int) -> str:
 
 
 def run_id(query: str, batch: int, nonce: str) -> str:
-    """What tasks call what they stage for a batch: `nonce` is another one for each try of it.
+    """Return the name by which tasks stage for a batch: `nonce` is another one for each try of it.
 
     >>> run_id("5f0c", 7, "ab12")
     '5f0c-7-ab12'
@@ -64,7 +64,7 @@ def run_id(query: str, batch: int, nonce: str) -> str:
 
 
 def prefix_of(query: str) -> str:
-    """How the names of all runs of a query begin; letters, digits and '-' alone."""
+    """Return the prefix of the names of all runs of a query; letters, digits and '-' alone."""
     return re.sub(r"[^0-9A-Za-z]", "", query) + "-"
 
 
@@ -81,7 +81,7 @@ def counter_of(query: str) -> str:
 
 
 def is_swept(run: str, query: str, batch: int) -> bool:
-    """Whether what this run has staged is of the query, and of this batch or one before.
+    """Return whether what this run has staged is of the query, and of this batch or one before.
 
     >>> is_swept("5f0c-7-ab12", "5f0c", 7), is_swept("5f0c-8-cd34", "5f0c", 7)
     (True, False)

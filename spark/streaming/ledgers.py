@@ -220,12 +220,12 @@ class DeltaTransaction:
 
     @property
     def is_taken(self) -> bool:
-        """Whether a write was given the entry."""
+        """True if a write was given the entry."""
         return self._is_taken and not self._is_skipped
 
     @property
     def is_skipped(self) -> bool:
-        """Whether the function has said that it writes nothing."""
+        """True if the function has said that it writes nothing."""
         return self._is_skipped
 
     def skip(self) -> None:

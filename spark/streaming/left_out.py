@@ -1,4 +1,4 @@
-"""Which files of a streaming query were left out, wholly or from some place on, and why.
+"""Files of a streaming query that were left out, wholly or from some place on, and why.
 
 Decides where that is recorded: an entry for each in the stream's folder of the option `state`,
 named by its content, so that a batch that runs again changes nothing. Written by the enumerator

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 
 class Numbered(Protocol):
-    """What keeps the number of batches with their effect."""
+    """A target that keeps the number of batches with their effect."""
 
     @property
     def shown(self) -> str:
-        """What it is called in messages."""
+        """The name of the target in messages."""
 
     def number(self, query: str) -> int:
-        """How many batches of the query have taken effect, as far as it knows: 1 more than the
-        newest.
+        """Count the batches of the query that have taken effect, as far as is known: 1 more than
+        the newest.
         """
 
     def sweep(self, query: str, batch: int) -> None:
@@ -67,7 +67,7 @@ class NotedTarget:
         self._own = self._number = 0
 
     def look(self) -> tuple[int, int, int]:
-        """What the notes and the target know."""
+        """Look at what the notes and the target know."""
         who = self._identity
         self._notes = self._store.read()
         self._own = self._number = self._target.number(who.query)

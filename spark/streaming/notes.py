@@ -1,4 +1,4 @@
-"""What is noted of streaming queries beside a target: where from, and with which offsets.
+"""The notes on streaming queries beside a target: where from, and with which offsets.
 
 Decides the form of a note, and that notes change by compare and exchange alone: of two processes
 that have read the same, one is told to read again. All of the notes is compared, since their
@@ -46,7 +46,7 @@ class Note:
         return Note(location, kept, self.number, self.above)
 
     def differs(self, batch: int, offsets: str) -> bool:
-        """Whether the batch was noted with other offsets, as far as both are known."""
+        """Return whether the batch was noted with other offsets, as far as both are known."""
         noted = self.offsets.get(str(batch), "")
         return bool(noted and offsets) and noted != offsets
 
@@ -97,7 +97,7 @@ class Notes:
 
 
 class NoteStore(Protocol):
-    """Where the notes of a target lie."""
+    """The place where the notes of a target lie."""
 
     def read(self) -> Notes:
         """The newest state."""

@@ -50,7 +50,7 @@ _CATALOG = "catalog."
 
 @dataclass(frozen=True)
 class Accepted:
-    """What the user says is meant."""
+    """Changes that the user says are meant."""
 
     moved_from: str = ""
     replaces: str = ""

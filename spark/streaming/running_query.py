@@ -1,4 +1,5 @@
-"""What Spark knows of the query that a batch belongs to: its id, and where its checkpoint lies.
+"""The part of the query that a batch belongs to which Spark knows: its id, and where its checkpoint
+lies.
 
 Spark sets the id for the thread on which it calls a function of `foreachBatch`, and keeps the
 queries that run by their ids. With Spark Connect the function runs in another process, which is

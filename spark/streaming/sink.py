@@ -36,7 +36,7 @@ else:  # Spark 4.0, which gives batches of Arrow to what is a writer of Arrow, a
     class _StreamWriter(  # type: ignore[misc, no-redef]  # `commit` is that of streams
         datasource.DataSourceStreamWriter, datasource.DataSourceArrowWriter
     ):
-        """What Spark has as one class since 4.1."""
+        """The writer that Spark has as one class since 4.1."""
 
 
 class Sink(ReadsStreams, datasource.DataSource):
@@ -46,7 +46,7 @@ class Sink(ReadsStreams, datasource.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format(...)` is given."""
+        """Return the name that `format(...)` is given."""
         return NAME
 
     def writer(self, schema: StructType, overwrite: bool) -> FrameWriter:
@@ -118,7 +118,7 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
         BatchCommit(target, timeout_s=timeout_s).commit(batch, accepts, held)
 
     def abort(self, messages: Messages, batch: int) -> None:
-        """What the machine says of it: nothing, since the batch may have taken effect."""
+        """Do what the machine says of it: nothing, since the batch may have taken effect."""
         BatchCommit(self._noted(Staged("", batch, "", {}))).abort()
 
     def _begun(self, staged: Staged) -> tuple[NotedTarget, int, int]:
@@ -136,13 +136,13 @@ class StreamWriter(_StreamWriter):  # type: ignore[misc]  # which base there is 
 
 
 def prepared(options: SinkOptions) -> Any:
-    """What the target agrees with its tasks on. Raises CallLate, and what the target raises."""
+    """Agree on what the target and its tasks share. Raises CallLate, and what the target raises."""
     limit = commit_limit(options.commit_timeout_s)
     return limited("the preparation of the target", limit, options.target.prepare)
 
 
 def staged_by(messages: Messages, query: str, batch: int) -> Staged:
-    """What the tasks have staged, as Spark's messages say. Raises ValueError for others."""
+    """Read what the tasks have staged, of Spark's messages. Raises ValueError for others."""
     parts = [one for one in messages if isinstance(one, StagedPart)]
     if not parts or len(parts) != len(messages):
         raise ValueError(

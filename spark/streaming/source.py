@@ -56,7 +56,7 @@ else:
     class _Reader(  # type: ignore[no-redef]
         datasource.DataSourceStreamReader, SupportsTriggerAvailableNow
     ):
-        """What Spark asks for offsets, with limits."""
+        """The reader that Spark asks for offsets, with limits."""
 
 
 Offset = dict[str, Any]
@@ -103,7 +103,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         self._limit: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels to the tasks: no enumerator, and no connection."""
+        """Return the state that travels to the tasks: no enumerator, and no connection."""
         return {**self.__dict__, "_planning": None, "_limit": None}
 
     def initialOffset(self) -> Offset:  # noqa: N802  # Spark's name
@@ -111,7 +111,7 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         return {STREAM: uuid.uuid4().hex, BATCH: 0}
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  # Spark's name
-        """How many splits a batch may have."""
+        """Return how many splits a batch may have."""
         most = self._options.splits_max
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 

@@ -1,4 +1,4 @@
-"""What prunes the splits of a streaming source: the options `filter` and `control`.
+"""The pruning of the splits of a streaming source: the options `filter` and `control`.
 
 | option | what it says |
 |---|---|
@@ -45,7 +45,7 @@ FOOTERS: Final = 16
 
 @dataclass(frozen=True)
 class SourceFilter:
-    """What the options say; `is_named`: of a source that is a class of the user's."""
+    """The meaning of the options; `is_named`: of a source that is a class of the user's."""
 
     where: str
     control: str
@@ -54,8 +54,8 @@ class SourceFilter:
     is_named: bool = False
 
     def newest(self, stream: str) -> Callable[[], SplitFilter]:
-        """What gives the filter of a stream that is in force now, of a store that is opened once.
-        It raises OSError, ValueError, ConditionWrong.
+        """Return the function that gives the filter of a stream that is in force now, of a store
+        that is opened once. It raises OSError, ValueError, ConditionWrong.
         """
         if not self.control:
             constant = SplitFilter(0, self.where, {})
@@ -125,15 +125,15 @@ def insist_on_judging(source: Source, named: str) -> None:
 
 
 class FilePruning:
-    """Which shares of files may have rows that match, by the condition of their plan; `access`: to
-    the files.
+    """The choice of shares of files that may have rows that match, by the condition of their plan;
+    `access`: to the files.
     """
 
     def __init__(self, access: FileAccess | None = None) -> None:
         self._access = access or FileAccess()
 
     def matching(self, splits: Sequence[SourceSplit], by: SplitFilter) -> list[bool]:
-        """Whether each may; the footers of Parquet files are read side by side. Raises
+        """Return whether each may; the footers of Parquet files are read side by side. Raises
         ConditionWrong, PartitionValueInvalid, ObjectStoreError.
         """
         rows = row_filter(by)
@@ -152,7 +152,9 @@ def row_filter(by: SplitFilter) -> RowFilter:
 
 
 def matching_rows(by: SplitFilter | None) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
-    """What leaves out the rows of a file that a filter excludes; none where no row is judged."""
+    """Return the function that leaves out the rows of a file that a filter excludes; none where no
+    row is judged.
+    """
     return row_filter(by).matching if by is not None and by.where else None
 
 

@@ -1,4 +1,4 @@
-"""What errors of files say at the door of a streaming query, which has options of its own.
+"""Errors of files in the words of a streaming query, which has options of its own.
 
 Messages name an option as `epochgate ingest` has it, followed by its name in Python: `--on-bad-file
 skip (on_bad_file in Python)`. Here each becomes what a query is given instead; one that a query

@@ -88,7 +88,7 @@ _NAMED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What a query reads, and how much of it at a time."""
+    """The options of a query: what it reads, and how much of it at a time."""
 
     place: str
     state: str
@@ -108,7 +108,7 @@ class SourceOptions:
 
     @property
     def is_named(self) -> bool:
-        """Whether the source is a class of the user's, and not files."""
+        """True if the source is a class of the user's, and not files."""
         return bool(_NAMED.fullmatch(self.place))
 
     def enumerated(
@@ -124,7 +124,7 @@ class SourceOptions:
     def pruning(
         self, source: Source
     ) -> Callable[[Sequence[SourceSplit], SplitFilter], Iterable[bool]]:
-        """Which splits of the source may have rows that match. Raises OptionsWrong."""
+        """Return the splits of the source that may have rows that match. Raises OptionsWrong."""
         if not self.is_named:
             return FilePruning().matching
         if self.filter is not None:
@@ -132,8 +132,8 @@ class SourceOptions:
         return judged(source)
 
     def left(self, stream: str) -> LeftSegments | None:
-        """What processes before this one have left of the stream; none of a source of a user's.
-        Raises OSError.
+        """Return what processes before this one have left of the stream; none of a source of a
+        user's. Raises OSError.
         """
         if self.is_named:
             return None
@@ -176,7 +176,7 @@ class SourceOptions:
         )
 
     def events(self, stream: str) -> Callable[[Any], None]:
-        """What a reader's events come to: those of files tell what was left out."""
+        """Return the events of a reader as they are told: those of files tell what was left out."""
         if self.is_named:
             return _no_events
         of_stream = BadFilesOfStream(self.state, stream)
@@ -331,7 +331,7 @@ def parse_source(options: Mapping[str, str], *, of_frame: bool = False) -> Sourc
 
 
 def is_of_frame(options: Mapping[str, str]) -> bool:
-    """Whether `spark.read` has all of these options."""
+    """Return whether `spark.read` has all of these options."""
     names = {name.lower() for name in FRAME}
     return all(key.lower() in names for key in options)
 

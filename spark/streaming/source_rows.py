@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SplitsPartition(datasource.InputPartition):
-    """What one task reads."""
+    """The splits that one task reads."""
 
     splits: list[tuple[SourceSplit, SplitFilter | None]]
     """Each with the filter in the plan of its batch; none of a frame."""
@@ -82,7 +82,7 @@ def inferred(schema: pa.Schema) -> StructType:
 
 
 def is_inferred(schema: StructType) -> bool:
-    """Whether no column of the schema is declared."""
+    """Return whether no column of the schema is declared."""
     return all(field.metadata.get(INFERRED, False) for field in schema.fields)
 
 

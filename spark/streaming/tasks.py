@@ -1,4 +1,4 @@
-"""What a task of a batch does: stage its rows by the sink's writer, and say what it has staged.
+"""The task of a batch: stage its rows by the sink's writer, and say what it has staged.
 
 Decides under which run and attempt: every try of a batch has a run of its own, and every attempt of
 a task the id that Spark gives it, so that no two ever share a name. An attempt that raises removes
@@ -24,7 +24,7 @@ from epochgate.spark.streaming.targets.target import Agreed, BatchTarget, told_o
 
 @dataclass
 class StagedPart(WriterCommitMessage):
-    """What one task has staged; Spark passes on that of the attempt that counts."""
+    """The part that one task has staged; Spark passes on that of the attempt that counts."""
 
     query: str
     batch: int

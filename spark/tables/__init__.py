@@ -1,4 +1,5 @@
-"""What the sinks into tables of Parquet files share: types, staged files, and their writer.
+"""The common ground of the sinks into tables of Parquet files: types, staged files, and their
+writer.
 
 Leaves to each sink the table's log or catalog, and with it every rule of the commit. Imports no
 pyspark, and no library of a table format.

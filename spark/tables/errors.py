@@ -1,4 +1,4 @@
-"""What can be wrong with a table as a target, whichever system it is of: one type for each cause.
+"""Errors of a table as a target, whichever system it is of: one type for each cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 The first one is the table, such as "the Delta table '/data/orders'".

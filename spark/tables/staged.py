@@ -28,12 +28,12 @@ class StagedFiles:
         self._working = os.path.join(table, WORKING)
 
     def place(self, file: Committable) -> str:
-        """Where a file is: where it was staged, or where the table names it."""
+        """Return the place of a file: where it was staged, or where the table names it."""
         final = self.final(file)
         return final if self._files.exists(final) else os.path.join(self._working, file.path)
 
     def final(self, file: Committable) -> str:
-        """Where the table names it."""
+        """Return the place where the table names it."""
         return os.path.join(self._final, file.file_name)
 
     def move_into_place(

@@ -46,8 +46,8 @@ class TableSinkWriter(SinkWriter):
         self._fitting: pa.Schema | None = None
 
     def may_write(self, batch: pa.RecordBatch) -> bool:
-        """Whether a schema is agreed that holds `batch`; if not, ask for one that does: the answer
-        is an event.
+        """Return whether a schema is agreed that holds `batch`; if not, ask for one that does: the
+        answer is an event.
 
         Raises TypeNotInTable or NameTwice before one is asked for that no table can have.
         """

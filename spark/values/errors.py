@@ -1,4 +1,4 @@
-"""What can be wrong with rows on their way into a target, one exception type per cause.
+"""Errors of rows on their way into a target, one exception type per cause.
 
 Every type keeps its facts as constructor arguments, so it survives being pickled between processes.
 """

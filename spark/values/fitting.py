@@ -1,4 +1,4 @@
-"""Whether values stay the same as another type: arrow casts more than a table may take.
+"""Conversions in which values stay the same: arrow casts more than a table may take.
 
 Decides which types hold which values: a number as a wider or narrower number that is equal to it, a
 text as a text, a day as a moment; never a number as a text, or a moment as a day. Pure.
@@ -52,12 +52,13 @@ _SORTS: tuple[tuple[IsKind, ...], ...] = (
 
 
 def is_of(sort: tuple[IsKind, ...], kind: pa.DataType) -> bool:
-    """Whether a type is one of these."""
+    """Return whether a type is one of these."""
     return any(is_it(kind) for is_it in sort)
 
 
 def may_hold(agreed: pa.DataType, found: pa.DataType) -> bool:
-    """Whether a column of type `agreed` may have values of type `found`, if each of them fits.
+    """Return whether a column of type `agreed` may have values of type `found`, if each of them
+    fits.
 
     >>> may_hold(pa.int32(), pa.int64()), may_hold(pa.string(), pa.int64())
     (True, False)
@@ -122,8 +123,8 @@ def tried(
     where: str,
     convert: Callable[[pa.Array], pa.Array],
 ) -> pa.Array:
-    """What `convert` makes of the column; where it raises a pa.ArrowException, ValueDoesNotFit with
-    the first value at fault.
+    """Convert the column by `convert`; where it raises a pa.ArrowException, raise ValueDoesNotFit
+    with the first value at fault.
     """
     try:
         return convert(column)
@@ -228,7 +229,7 @@ def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
 
 
 def _is_same(one: pa.Array, other: pa.Array) -> bool:
-    """Whether two arrays of one type have the same values; one NaN is as another."""
+    """Return whether two arrays of one type have the same values; one NaN is as another."""
     if one.equals(other):
         return True
     kind = other.type
@@ -244,14 +245,14 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
 
 
 def _loses_sign(column: pa.Array, agreed: pa.DataType) -> bool:
-    """Whether a zero with a sign becomes a number of a type that has none."""
+    """Return whether a zero with a sign becomes a number of a type that has none."""
     if pa.types.is_floating(column.type):
         return not pa.types.is_floating(agreed) and has_negative_zero(column)
     return any(map(_loses_sign, _children(column), types_in(agreed)))
 
 
 def has_negative_zero(column: pa.Array) -> bool:
-    """Whether one of the floating-point numbers is a zero with a sign."""
+    """Return whether one of the floating-point numbers is a zero with a sign."""
     zeros = column.filter(pc.equal(column, 0)).cast(pa.float64())
     return bool(pc.any(pc.less(pc.divide(1, zeros), 0)).as_py())
 

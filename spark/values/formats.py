@@ -1,4 +1,4 @@
-"""Which Arrow types the columns of each format have, and what others become.
+"""The Arrow types that the columns of each format have, and what others become.
 
 Decides the conversions that lose nothing; a type that a format, or a reader that the guide names,
 does not have is refused by name. Runs in the task; imports nothing of any format.

@@ -1,4 +1,4 @@
-"""Which values a column of a PostgreSQL table holds, so that its input functions decide nothing.
+"""The values that a column of a PostgreSQL table holds, so that its input functions decide nothing.
 
 Decides, by the column's type, what is sent for a column of a batch: the same values, or a refusal.
 A type that Arrow does not have (uuid, jsonb, an enum, an array) takes text in PostgreSQL's own
@@ -103,12 +103,12 @@ class ColumnType:
 
     @property
     def is_text_alone(self) -> bool:
-        """Whether Arrow has no type for its values, which are sent in PostgreSQL's notation."""
+        """True if Arrow has no type for its values, which are sent in PostgreSQL's notation."""
         return self.base not in _HELD and self.base not in ("numeric", *_UNSURE)
 
 
 def verdict(found: pa.DataType, kind: ColumnType) -> Verdict:
-    """Whether all values of a type go into a column, or those that fit, or none.
+    """Return whether all values of a type go into a column, or those that fit, or none.
 
     >>> at = ColumnType("date", "date")
     >>> verdict(pa.date32(), at), verdict(pa.timestamp("us"), at)
@@ -121,7 +121,7 @@ def verdict(found: pa.DataType, kind: ColumnType) -> Verdict:
 
 
 def why_never(found: pa.DataType, kind: ColumnType) -> str:
-    """Why no value of a type goes into a column; "" if some do."""
+    """Tell why no value of a type goes into a column; "" if some do."""
     if pa.types.is_null(found):
         return ""
     if pa.types.is_dictionary(found):
@@ -176,7 +176,7 @@ def _why_never_in_words(found: pa.DataType, kind: ColumnType) -> str:
 
 
 def _holds_all(found: pa.DataType, kind: ColumnType) -> bool:
-    """Whether each value of an Arrow type, of the years 1 to 9999 and without NUL, fits."""
+    """Return whether each value of an Arrow type, of the years 1 to 9999 and without NUL, fits."""
     if pa.types.is_dictionary(found):
         return _holds_all(found.value_type, kind)
     if isinstance(found, pa.BaseExtensionType):
@@ -210,8 +210,8 @@ def _holds_all_numbers(found: pa.DataType, held: pa.DataType) -> bool:
 
 
 def sent(column: pa.Array, name: str, kind: ColumnType, where: str) -> pa.Array:
-    """What is sent for a column, for CSV. Raises ColumnNeverFits, or ValueDoesNotFit with the first
-    value that the column would not hold.
+    """Return what is sent for a column, for CSV. Raises ColumnNeverFits, or ValueDoesNotFit with
+    the first value that the column would not hold.
     """
     found = column.type
     if pa.types.is_dictionary(found):

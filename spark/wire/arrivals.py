@@ -24,7 +24,7 @@ _log = logging.getLogger("epochgate.spark.wire")
 
 
 class Admission(NamedTuple):
-    """What a peer that was let in brings along; `messages` came in the same frame as its hello."""
+    """The belongings of a peer that was let in; `messages` came in the same frame as its hello."""
 
     hello: dict[str, Any]
     messages: Batch

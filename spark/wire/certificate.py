@@ -24,7 +24,9 @@ _FOR_EVER: Final = (datetime.datetime(1970, 1, 1), datetime.datetime(9999, 12, 3
 
 
 class Credentials(NamedTuple):
-    """What a driver needs: `context` to serve with; the tasks get `certificate` (DER)."""
+    """The credentials that a driver needs: `context` to serve with; the tasks get `certificate`
+    (DER).
+    """
 
     context: ssl.SSLContext
     certificate: bytes
@@ -70,7 +72,9 @@ def new_credentials() -> Credentials:
 
 
 def task_context(certificate: bytes) -> ssl.SSLContext:
-    """What a task connects with: `certificate` (DER) is the only one that it takes."""
+    """Return the context that a task connects with: `certificate` (DER) is the only one that it
+    takes.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # one certificate is known, whatever name the driver goes by

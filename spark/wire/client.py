@@ -173,7 +173,7 @@ class TaskChannel:
 
     @property
     def closed_reason(self) -> str | None:
-        """Why the channel ended, or None while it is open as far as is known."""
+        """The reason why the channel ended, or None while it is open as far as is known."""
         return self._closed_reason
 
     def receive(self, timeout_s: float = 0.0) -> list[list[Any]]:

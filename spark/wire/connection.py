@@ -83,7 +83,7 @@ class Connection:
 
     @property
     def closed_reason(self) -> str | None:
-        """Why this side ended the connection, or None while it is open."""
+        """The reason why this side ended the connection, or None while it is open."""
         return self._reason
 
     @property
@@ -215,7 +215,7 @@ class Connection:
 
 
 class Listener(Protocol):
-    """What the driver does with its tasks' messages; all three are called on the server's thread.
+    """The driver's part in its tasks' messages; all three are called on the server's thread.
 
     A call that raises is logged and closes that connection. None of them may block.
     """

@@ -1,4 +1,4 @@
-"""How many values a payload holds, counted before one of them is built.
+"""The number of values in a payload, counted before one of them is built.
 
 Decides how much memory a frame may become: an empty list is one byte on the wire and 64 in memory,
 and a header of five bytes may announce millions of items. Frames of up to `UNCOUNTED_BYTES_MAX`
@@ -41,14 +41,14 @@ _HOLDING: Final = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
 
 
 def may_be_many(payload: bytes | bytearray | memoryview) -> bool:
-    """Whether a frame's payload has to be counted; looks behind the header of its batch."""
+    """Return whether a frame's payload has to be counted; looks behind the header of its batch."""
     if len(payload) > UNCOUNTED_BYTES_MAX or payload[0] != 0xDD:
         return True
     return _LONG_HEADER.search(payload, _ARRAY_32_BYTES) is not None
 
 
 def holds_more_than(payload: bytes | bytearray | memoryview, values_max: int) -> bool:
-    """Whether the msgpack in `payload` announces more than `values_max` values.
+    """Return whether the msgpack in `payload` announces more than `values_max` values.
 
     Stops at what is no msgpack, and where the payload ends too early: both are msgpack's to refuse.
 

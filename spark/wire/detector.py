@@ -1,4 +1,4 @@
-"""When a silent peer is suspected: a failure detector that learns how regularly the peer is heard.
+"""The suspicion of a silent peer: a failure detector that learns how regularly the peer is heard.
 
 Computes phi, the accrual failure detector's measure of suspicion: minus the decimal logarithm of
 the probability that a peer which is alive is silent for as long as it has been. The gaps between
@@ -30,7 +30,7 @@ DEVIATION_S_MIN: Final = 0.1
 
 @dataclass(frozen=True)
 class Detection:
-    """How soon silence is taken for a loss, in seconds and phi.
+    """The settings that say how soon silence is taken for a loss, in seconds and phi.
 
     `pause_s`: how long a process that lives may be silent on top of what is usual for it.
     `link_pause_s`: how long a host that lives may leave what is sent to it without acknowledgement,
@@ -60,7 +60,7 @@ DETECTION: Final = Detection()
 
 
 def _chance_beyond(deviations: float) -> float:
-    """How likely a gap is longer than the mean by this many deviations."""
+    """Return how likely a gap is longer than the mean by this many deviations."""
     return math.erfc(deviations / math.sqrt(2)) / 2
 
 
@@ -80,7 +80,7 @@ def deviations(phi: float) -> float:
 
 
 class PhiDetector:
-    """How regularly one peer is heard, and from which silence on it is suspected.
+    """The memory of how regularly one peer is heard, and from which silence on it is suspected.
 
     `interval_s`: how often the peer is to be heard at least. `silence_s_max`: from this silence on
     the peer is suspected whatever phi is. Times are seconds of a monotonic clock.

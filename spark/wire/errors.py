@@ -35,7 +35,7 @@ class MessageNotPlain(WireError):
 
 
 class ProtocolMismatch(WireError):
-    """What answers or knocks is not this version of epochgate's wire."""
+    """The other end, which answers or knocks, is not this version of epochgate's wire."""
 
 
 class AuthenticationFailed(WireError):

@@ -154,7 +154,7 @@ def framed_bytes(payload: Sequence[bytes | memoryview], part_bytes: int) -> int:
 
 
 def batch_header(count: int) -> bytes:
-    """What stands before `count` packed messages in a payload."""
+    """Return the bytes that stand before `count` packed messages in a payload."""
     return ARRAY_HEADER.pack(_ARRAY_32, count)
 
 

@@ -1,4 +1,4 @@
-"""How much memory frames that have not arrived whole may take, over all connections together.
+"""The memory that frames which have not arrived whole may take, over all connections together.
 
 Decides which connections may have a large frame under way, or the parts of a large batch: as many
 as fit, in the order in which they began; the others are not read from, so that the network holds
@@ -29,7 +29,7 @@ class IncomingFrames(Generic[C]):
         self._paused: set[C] = set()
 
     def is_waiting(self, connection: C) -> bool:
-        """Whether the connection must not be read from."""
+        """Return whether the connection must not be read from."""
         return connection in self._waiting or connection in self._paused
 
     def pause(self, connection: C) -> None:
@@ -41,7 +41,7 @@ class IncomingFrames(Generic[C]):
         self._paused.discard(connection)
 
     def has_place(self, connection: C) -> bool:
-        """Whether a large frame of the connection is under way."""
+        """Return whether a large frame of the connection is under way."""
         return connection in self._places
 
     def enter(self, connection: C, frame_bytes: int, now_s: float) -> None:

@@ -1,4 +1,5 @@
-"""How long the other end's operating system has acknowledged nothing, as TCP here knows it.
+"""The time for which the other end's operating system has acknowledged nothing, as TCP here knows
+it.
 
 A host that lives acknowledges what arrives also while the process there is stopped or computes; one
 that is gone, or cut off, does not. Where a system does not tell (`TCP_INFO` is Linux's), nothing is

@@ -1,4 +1,5 @@
-"""What one side still has to write: packed messages gather, and leave as few frames as possible.
+"""The bytes that one side still has to write: packed messages gather, and leave as few frames as
+possible.
 
 Decides how messages are coalesced: those that wait at the moment of writing form one frame, up to
 about 64 KiB; a larger message forms a frame of its own, and one that is larger than a part is

@@ -44,7 +44,7 @@ class PrivateStream:
 
     @property
     def is_open(self) -> bool:
-        """Whether the TLS handshake is over."""
+        """True if the TLS handshake is over."""
         return self._is_open
 
     def fileno(self) -> int:
@@ -87,7 +87,7 @@ class PrivateStream:
             return read_bytes
 
     def getsockopt(self, level: int, option: int, size: int, /) -> bytes:
-        """What the operating system tells of the connection below."""
+        """Ask the operating system about the connection below."""
         return self._sock.getsockopt(level, option, size)
 
     def shutdown(self, how: int, /) -> None:

@@ -1,4 +1,4 @@
-"""Where connections come in: the listening sockets, and those that still have to prove themselves.
+"""The doors for connections: the listening sockets, and those that still have to prove themselves.
 
 Decides how many strangers are held (the oldest goes first) and for how long. By default they take
 at most half of the descriptors that the process may open, so that a flood of them leaves the driver
@@ -33,7 +33,7 @@ _log = logging.getLogger("epochgate.spark.wire")
 
 
 def arrivals_max_by_default() -> int:
-    """How many connections may be in their handshake, by the soft limit of descriptors."""
+    """Return how many connections may be in their handshake, by the soft limit of descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return ARRIVALS_MAX if soft == resource.RLIM_INFINITY else max(1, min(ARRIVALS_MAX, soft // 2))
 

@@ -1,4 +1,4 @@
-"""Which tasks have been silent for too long: their processes, and the hosts that they run on.
+"""Tasks that have been silent for too long: their processes, and the hosts that they run on.
 
 Keeps two detectors for each connection. The one of the process hears whatever the task sends. The
 one of the host hears that something came from there, acknowledgements by the operating system

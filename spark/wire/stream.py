@@ -1,4 +1,4 @@
-"""What the wire uses of a socket, so that a private stream can stand in its place."""
+"""The part of a socket that the wire uses, so that a private stream can stand in its place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Stream(Protocol):
-    """What the wire uses of a socket."""
+    """The part of a socket that the wire uses."""
 
     def fileno(self) -> int:
         """The descriptor to wait for."""
@@ -20,7 +20,7 @@ class Stream(Protocol):
         """Read; 0 at the end. Raises BlockingIOError when nothing can be read now."""
 
     def getsockopt(self, level: int, option: int, size: int, /) -> bytes:
-        """What the operating system tells of the connection."""
+        """Ask the operating system about the connection."""
 
     def shutdown(self, how: int, /) -> None:
         """End the connection."""

@@ -1,4 +1,4 @@
-"""What the benchmark of the journal runs is a job whose traces are accepted."""
+"""The benchmark of the journal runs a job whose traces are accepted."""
 
 import pytest
 

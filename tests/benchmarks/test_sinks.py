@@ -1,5 +1,5 @@
-"""What a commit costs by sink is measured; and what a commit costs does not depend on how much was
-committed before, nor on its own size more than linearly.
+"""The cost of a commit is measured by sink; it does not depend on how much was committed before,
+nor on its own size more than linearly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the benchmark of steering runs is two queries that differ in the control alone."""
+"""The benchmark of steering runs two queries that differ in the control alone."""
 
 import pytest
 

@@ -48,7 +48,7 @@ class One(Machine):
 
 
 class Crowd(ClosedSystem):
-    """What may be claimed of it."""
+    """A crowd, with the claims on it."""
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"one": "ones"}
     CONSTANTS: ClassVar[dict[str, int]] = {"ones": 3}
@@ -74,7 +74,7 @@ class GetsToC(Crowd):
 
 
 class LeavesB(Crowd):
-    """What follows on something."""
+    """A property that follows on something."""
 
     @leads_to("after b one is at c", then="is_any_at_c")
     def is_any_at_b(self) -> bool:

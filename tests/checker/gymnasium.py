@@ -27,7 +27,7 @@ LIMIT = 3
 
 
 class Bell(Port):
-    """What an athlete says."""
+    """The words of an athlete."""
 
     def ring(self, number: int, is_loud: bool) -> None:
         """A number, loud or not."""
@@ -184,7 +184,7 @@ class Judge(Environment):
 
 
 class Notes(Machine):
-    """What was noted last."""
+    """The last note."""
 
     STATES = (UP,)
     INITIAL = UP

@@ -112,7 +112,7 @@ class Process(Environment):
 
 
 class Board(Environment):
-    """What the processes share: who came last to each level."""
+    """The state that the processes share: who came last to each level."""
 
     STATES = ("there",)
     INITIAL = "there"

@@ -15,14 +15,14 @@ ALL_CROSSED = 0o123
 
 
 class Line(Port):
-    """What a runner reports to the referee."""
+    """The reports of a runner to the referee."""
 
     def cross(self, number: int) -> None:
         """The runner crosses this line."""
 
 
 class Stand(Port):
-    """What a runner shows the crowd."""
+    """The view of the crowd on a runner."""
 
     def bow(self, depth: int) -> None:
         """A bow, so deep."""
@@ -172,7 +172,7 @@ class Listener(Environment):
 
 
 class Crowd(Environment):
-    """What the environment knows of one race."""
+    """The environment's knowledge of one race."""
 
     STATES = (READY,)
     INITIAL = READY

@@ -139,7 +139,7 @@ class SideBySide:
         assert self.packing.words() == state
 
     def through_the_library(self, state: Words, number: int) -> tuple[bool, Words]:
-        """Whether `transitions` takes a step, and the state then."""
+        """Return whether `transitions` takes a step, and the state then."""
         self.packing.load(state)
         return self._fired(number), self.packing.words()
 
@@ -154,7 +154,7 @@ class SideBySide:
             return False
 
     def _ignores(self, number: int) -> bool:
-        """Whether a row takes note of the step without doing anything."""
+        """Return whether a row takes note of the step without doing anything."""
         step, machine = self._steps[number]
         return any(
             row.is_ignored

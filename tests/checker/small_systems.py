@@ -112,7 +112,7 @@ class House(ClosedSystem):
 
 
 class PoliteHouse(House):
-    """Who is inside leaves."""
+    """A house in which all who are inside leave."""
 
     @leads_to("a visit ends", then="is_empty")
     def is_occupied(self) -> bool:
@@ -311,7 +311,7 @@ class Descent(Counting):
 
 
 class Net(Port):
-    """What is between two players."""
+    """The net between two players."""
 
     def ball(self) -> None:
         """It flies over."""

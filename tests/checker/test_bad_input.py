@@ -1,4 +1,4 @@
-"""What cannot be checked is refused with its place and with advice, before anything is explored."""
+"""Bad input is refused with its place and with advice, before anything is explored."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_step_without_its_arguments_is_refused() -> None:
 
 
 class Bell(Port):
-    """What a ringer says."""
+    """The words of a ringer."""
 
     def ring(self, times: int) -> None:
         """So often."""

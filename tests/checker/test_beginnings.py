@@ -46,7 +46,7 @@ class Dice(ClosedSystem):
 
 
 def numbers(system: Any) -> tuple[int, ...]:
-    """What all engines count."""
+    """Return what all engines count."""
     results = [check(system, engine=engine) for engine in ENGINES]
     if not any(p.kind in ("eventually", "leads_to") for p in system.properties()):
         results += [check(system, workers=2), check(system, order="depth")]

@@ -1,4 +1,4 @@
-"""What the environment chooses: every engine goes every way, and a counterexample says which."""
+"""Choices of the environment: every engine goes every way, and a counterexample says which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is broken is found by every engine, by the same shortest way, which reads well."""
+"""A fault is found by every engine, by the same shortest way, which reads well."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_guards_and_actions_of_the_subset_are_checked_as_they_are() -> None:
 
 
 def reached(calls: list[tuple[Any, ...]]) -> set[tuple[str, int]]:
-    """What real vaults come to by any calls: each is made again for each sequence of calls."""
+    """List what real vaults do by any calls: each is made again for each sequence of calls."""
     found: set[tuple[str, int]] = set()
     waiting: list[tuple[tuple[Any, ...], ...]] = [()]
     while waiting:

@@ -57,7 +57,7 @@ def _contents(channel: FifoCells) -> Iterator[dict[str, int]]:
 
 
 class Exhaustive:
-    """What a system does in each of its typed states, in plain Python."""
+    """The steps of a system from each of its typed states, in plain Python."""
 
     def __init__(self, program: Program, layout: Layout) -> None:
         self.program, self.target = program, PythonTarget(program)

@@ -104,7 +104,7 @@ class SmallAccount(Machine):
 
 
 class SmallBank(ClosedSystem):
-    """What a user writes first: the claim, and a field that cannot break it."""
+    """A first try of a user: the claim, and a field that cannot break it."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"most": 3}
     STEPS = (Step("account", "withdraw"),)

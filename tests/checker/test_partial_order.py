@@ -25,7 +25,7 @@ ENGINES = ("llvm", "python", "interpreted")
 
 
 def told(result: Result) -> Any:
-    """What a reduction may not change."""
+    """Return what a reduction may not change."""
     if result.verdict is Verdict.FAIL:
         return result.verdict
     claims = [(found.name, found.verdict) for found in result.properties]
@@ -69,7 +69,9 @@ def test_every_engine_and_every_order_has_the_same_smaller_space(system: ClosedS
 
 
 def keeps_everything(program: Any) -> None:
-    """What a search for it finds under a reduction, it finds without, and the other way round."""
+    """Return what a search for it finds under a reduction, it finds without, and the other way
+    round.
+    """
     full = happening(program)
     reduced = deepcopy(program)
     add_reduction(reduced, [CHANNEL], PROPERTIES)

@@ -1,4 +1,4 @@
-"""What a check found, as files: well-formed, complete, safe whatever the texts are."""
+"""The findings of a check, as files: well-formed, complete, safe whatever the texts are."""
 
 from __future__ import annotations
 

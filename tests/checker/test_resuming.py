@@ -25,7 +25,7 @@ KILLED_AT_BYTES = 200_000
 
 
 def levels(path: Path) -> int:
-    """How many complete levels a file of the reference model holds."""
+    """Return how many complete levels a file of the reference model holds."""
     found = 0
     with path.open("rb") as file:
         if not file.readline().endswith(b"\n"):

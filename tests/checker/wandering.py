@@ -41,7 +41,7 @@ class Wanderer(Machine):
 
 
 class Wandering(ClosedSystem):
-    """What may be claimed of it."""
+    """A wanderer, with the claims on it."""
 
     STEPS = tuple(Step("wanderer", t) for t in TRIGGERS)
 

@@ -1,4 +1,4 @@
-"""What a message tells the reader to type exists."""
+"""Each option that a message tells the reader to type exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Flink's holder prints for a schedule, retold in a page of Python, each listed difference a
+"""The prints of Flink's holder for a schedule, retold in a page of Python, each listed difference a
 switch.
 
 It is how a difference is explained: with no switch set the account has to print what the real

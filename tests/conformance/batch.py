@@ -15,7 +15,7 @@ from tests.conformance.wire import Send
 
 
 class Asker(Protocol):
-    """Whose coordinator is asked, and who hears the result."""
+    """A client whose coordinator is asked, and who hears the result."""
 
     coordinator: Coordinator
     undecided: dict[Send, None]

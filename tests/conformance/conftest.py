@@ -1,4 +1,4 @@
-"""What the comparisons with Flink print."""
+"""The printed summary of the comparisons with Flink."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Lanes:
             self._wire(send.subtask).event(0, number, send)
 
     def _held_before(self, lane: Lane, subtask: int) -> int:
-        """How many sends the newer lanes hold back, which this one has not seen."""
+        """Return how many sends the newer lanes hold back, which this one has not seen."""
         newer = self._lanes[self._lanes.index(lane) + 1 :]
         return sum(other.gateways[subtask].held.size() for other in newer)
 

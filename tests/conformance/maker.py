@@ -1,4 +1,4 @@
-"""What both kinds of random schedules are made with: a source of chance, and an account of what the
+"""The maker of both kinds of random schedules: a source of chance, and an account of what the
 commands so far have led to, so that the next one can be possible, or impossible on purpose.
 """
 

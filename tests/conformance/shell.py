@@ -169,7 +169,7 @@ ARITIES: dict[str, tuple[int, int]] = {
 
 
 def _lines(descriptor: int) -> Iterator[list[str]]:
-    """What can be read without waiting for more, line by line."""
+    """Return what can be read without waiting for more, line by line."""
     rest = b""
     while chunk := os.read(descriptor, CHUNK_BYTES):
         *whole, rest = (rest + chunk).split(b"\n")

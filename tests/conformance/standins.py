@@ -20,7 +20,7 @@ THERE = "there"
 
 
 class SurroundingsPort(Port):
-    """What the machines ask of the job around them."""
+    """The job around the machines."""
 
     def attempt_is_faulty(self) -> None: ...
     def part_is_ready(self, checkpoint: int) -> None: ...

@@ -135,7 +135,7 @@ class Loop:
     """How each checkpoint ends in Flink; with us each completes."""
 
     def play(self, side: Side, rounds: int) -> tuple[list[str], list[str]]:
-        """How `rounds` checkpoints in a row end, and what has failed meanwhile."""
+        """Return how `rounds` checkpoints in a row end, and what has failed meanwhile."""
         master = Master(side, self.coordinator(), dict(self.attempts), self.next_id)
         for command in self.before:
             master.say(command)

@@ -27,7 +27,7 @@ class NeverHolding(LaneGateway):
 
 
 class Overtaking(LaneGateway, unchecked=True):
-    """What is released goes out in the wrong order."""
+    """Released events go out in the wrong order."""
 
     def release(self) -> None:
         for event in reversed(list(self.held.take_all())):

@@ -8,7 +8,7 @@ BEGUN = ("new 1 manual", "start", "running 0")
 
 
 def answers(*commands: str) -> list[list[str]]:
-    """What each command prints after a coordinator with one subtask has begun."""
+    """Return what each command prints after a coordinator with one subtask has begun."""
     return Shell().run((*BEGUN, *commands))[len(BEGUN) :]
 
 

@@ -56,7 +56,7 @@ def test_orderly_schedules_do_not_differ(
 
 
 def spoken(scenario: str) -> list[str]:
-    """What a scenario says in the protocol; nothing if it drives something else."""
+    """Return what a scenario says in the protocol; nothing if it drives something else."""
     world: World | None = None
     for paragraph in scenario.split("\n\n"):
         lines = paragraph.split("\n")

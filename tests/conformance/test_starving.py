@@ -1,4 +1,4 @@
-"""Where checkpoints never complete again in Flink's holder, they all do in ours."""
+"""Checkpoints that never complete again in Flink's holder all do in ours."""
 
 from __future__ import annotations
 

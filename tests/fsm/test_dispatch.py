@@ -1,4 +1,4 @@
-"""What firing a trigger does: guards first, then the state, then the actions; or nothing at all."""
+"""A fired trigger: guards first, then the state, then the actions; or nothing at all."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def rows(of: ExistingMachine) -> list[str]:
 
 
 def inside(thing: Any) -> tuple[Any, ...]:
-    """What reading must not change."""
+    """Return what reading must not change."""
     machine: Any = found_machine(thing)
     states = [(id(state), list(map(id, state.on_enter))) for state in machine.states.values()]
     transitions = [

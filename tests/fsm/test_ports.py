@@ -1,4 +1,6 @@
-"""What a machine tells the outside is a value in the outbox, and is handed over after the step."""
+"""A message of a machine to the outside is a value in the outbox, and is handed over after the
+step.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ AWAKE = "awake"
 
 
 class Mouth(Port):
-    """What a speaker says."""
+    """The words of a speaker."""
 
     def say(self, word: str) -> None:
         """One word."""

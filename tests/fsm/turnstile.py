@@ -27,7 +27,7 @@ LOCKED, UNLOCKED, BROKEN = "locked", "unlocked", "broken"
 
 
 class GuardPort(Port):
-    """What the guard of the gate is told."""
+    """The guard of the gate."""
 
     def passed(self, count: int) -> None: ...
     def tampered(self) -> None: ...

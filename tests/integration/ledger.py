@@ -1,4 +1,4 @@
-"""What operators write down while they run, and an account drawn from these entries alone.
+"""The notes of operators while they run, and an account drawn from these entries alone.
 
 Each attempt writes down, entry by entry, what happens to it, however the attempt ends. The
 account trusts no machine and is plain Python: what an attempt began with must be
@@ -24,15 +24,15 @@ Write = Callable[[Entry], None]
 
 
 class Ledger(ABC):
-    """Where operators write things down."""
+    """The place where operators write things down."""
 
     @abstractmethod
     def open(self, operator_id: str, subtask: int, attempt: int) -> Write:
-        """What an attempt writes with; raises when the attempt was here before."""
+        """Return what an attempt writes with; raises when the attempt was here before."""
 
     @abstractmethod
     def attempts(self, operator_id: str, subtask: int) -> list[list[Entry]]:
-        """What each attempt of a subtask has written, oldest first."""
+        """Return what each attempt of a subtask has written, oldest first."""
 
     @abstractmethod
     def tell(self, word: str) -> None:
@@ -40,7 +40,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def is_told(self, word: str) -> bool:
-        """Whether this word was left."""
+        """Return whether this word was left."""
 
 
 class LedgerInMemory(Ledger):

@@ -1,4 +1,4 @@
-"""Which messages the jobs with splits lose; the same in simulation and on Spark."""
+"""The messages that the jobs with splits lose; the same in simulation and on Spark."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Mailbox:
         return True
 
     def is_ready(self) -> bool:
-        """Whether a call could be made now."""
+        """Return whether a call could be made now."""
         return bool(self._calls) and not self._is_stalled
 
     def start(self) -> None:

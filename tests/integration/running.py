@@ -1,4 +1,4 @@
-"""How the jobs of the integration tests are configured, in simulation and on Spark."""
+"""The configuration of the jobs of the integration tests, in simulation and on Spark."""
 
 from __future__ import annotations
 

@@ -40,8 +40,9 @@ SNAPSHOT_PATIENCE_S = 30.0
 
 @dataclass(frozen=True)
 class Sequence:
-    """What one coordinator sends to each subtask: 0 to `count` - 1, one each `interval_s`, then an
-    end. Once it has sent `fails_at` of them and a checkpoint is completed, it fails the job.
+    """The numbers that one coordinator sends to each subtask: 0 to `count` - 1, one each
+    `interval_s`, then an end. Once it has sent `fails_at` of them and a checkpoint is completed, it
+    fails the job.
 
     `is_behind_source`: its receivers take their snapshots only when it has left word that an event
     is held back from them, and then it fails the job; and it goes by what a subtask says that it

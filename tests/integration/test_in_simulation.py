@@ -68,7 +68,9 @@ class SequenceRun:
         self.report = self.job.master.report
 
     def _may(self, step: Step) -> bool:
-        """Whether an event is held back by now, if this is a barrier that has to wait for that."""
+        """Return whether an event is held back by now, if this is a barrier that has to wait for
+        that.
+        """
         kind, identity = step
         if kind != "tell" or not self.providers[0].sequence.is_behind_source:
             return True

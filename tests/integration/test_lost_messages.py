@@ -1,4 +1,4 @@
-"""What a job makes of a single message that never comes, and what that costs.
+"""A single message that never comes, and what that costs a job.
 
 No connection loses one message alone: a connection that breaks fails its attempt, and nothing of
 this happens. It is what remains if a program, ours or another, drops one.
@@ -58,7 +58,7 @@ def lose(job: SimulatedJob, tag: str) -> None:
 
 
 def reasons(job: SimulatedJob) -> list[str]:
-    """Why checkpoints were aborted."""
+    """Return why checkpoints were aborted."""
     return [c.reason for c in job.master.report.checkpoints if not c.is_completed]
 
 

@@ -1,4 +1,4 @@
-"""Which arguments of the messages of machines the surroundings of closed systems look at.
+"""The arguments of the messages of machines that the surroundings of closed systems look at.
 
 A value is looked at where a guard, a claim, a condition or an assertion depends on it, however
 often it was handed on before that: through parameters, fields, channels, triggers and messages. A
@@ -56,7 +56,7 @@ class Message:
 
 
 class Flow:
-    """Where values go in one closed system."""
+    """The flow of values in one closed system."""
 
     def __init__(self, system: type[ClosedSystem]) -> None:
         self.system = system

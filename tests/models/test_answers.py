@@ -51,7 +51,9 @@ FALLIBLE: dict[str, Answers] = {
 
 
 def is_question(machine: type[Machine], kind: type[Port], message: str) -> bool:
-    """Whether the description of a message speaks of an answer, or of a trigger of the machine."""
+    """Return whether the description of a message speaks of an answer, or of a trigger of the
+    machine.
+    """
     text = getattr(kind, message).__doc__ or ""
     named = {name.partition("(")[0] for name in re.findall(r"`([a-z_]+)", text)}
     triggers = {row.trigger for row in machine.ROWS}
@@ -90,14 +92,14 @@ def text_of_surroundings(system: str) -> str:
 
 
 def is_given(system: str, name: str, answer: str) -> bool:
-    """Whether the surroundings fire this trigger of the machine."""
+    """Return whether the surroundings fire this trigger of the machine."""
     fires = rf"self\.system\.{name}(\[[^\n]*\])?\.{answer}\b"
     return bool(re.search(fires, text_of_surroundings(system)))
 
 
 def is_taken(system: str, name: str, trigger: str) -> bool:
-    """Whether a system that passes has taken a row of this trigger: one that it does not excuse, or
-    that others leave to it.
+    """Return whether a system that passes has taken a row of this trigger: one that it does not
+    excuse, or that others leave to it.
     """
     excuses = [
         SYSTEMS[system].excuse(name, trigger, row.because)

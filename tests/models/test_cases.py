@@ -31,7 +31,7 @@ FAILING = [name for name in CASES if name in BROKEN]
 
 
 def found(name: str) -> Result:
-    """What a check of a case finds; searched once."""
+    """Return what a check of a case finds; searched once."""
     if name not in FOUND:
         FOUND[name] = check(CASES[name], engine="python")
     return FOUND[name]

@@ -34,7 +34,7 @@ FOUND: dict[tuple[object, ...], Result] = {}
 
 
 def searched(system: type[ClosedJob], engine: str | None, **constants: int) -> Result:
-    """What a search comes to; two tests look at some of them."""
+    """Return what a search comes to; two tests look at some of them."""
     which = (system.__name__, engine, *sorted(constants.items()))
     if which not in FOUND:
         FOUND[which] = check(system(**constants), engine=engine)

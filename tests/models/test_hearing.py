@@ -1,5 +1,5 @@
-"""What machines say to the outside is heard: each argument of each message makes a difference in
-some closed system, or a reason says why it need not.
+"""Each message of a machine to the outside is heard: each argument makes a difference in some
+closed system, or a reason says why it need not.
 """
 
 from __future__ import annotations

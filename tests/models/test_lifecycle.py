@@ -1,4 +1,4 @@
-"""How a job ends, at the moments that a search of all interleavings has pointed at."""
+"""The end of a job, at the moments that a search of all interleavings has pointed at."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Source:
             machine.complete(checkpoint)
 
     def taken_back(self, subtask: int, restored: int) -> list[Any]:
-        """What comes back when the subtask fails and goes back to a checkpoint."""
+        """Return what comes back when the subtask fails and goes back to a checkpoint."""
         machine = self[subtask]
         if machine.is_there(subtask):
             machine.lost(subtask)

@@ -1,4 +1,5 @@
-"""Why a message of a machine, or an argument of one, makes no difference in any closed system.
+"""The reasons why a message of a machine, or an argument of one, makes no difference in any closed
+system.
 
 The key is the machine, the port and the message, and the name of the argument. A test holds that
 each of them is unheard, and that all else is heard.

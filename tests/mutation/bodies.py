@@ -29,6 +29,7 @@ from epochgate.fsm import Machine, System, machines
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.source import definition
 from tests.mutation.homes import HOMES, SYSTEMS_THAT_RUN, Home
+from tests.mutation.sources import without_docstrings
 
 Case = tuple[str, str, str]
 """A row of a system: its machine's attribute, its trigger and its reason."""
@@ -72,7 +73,7 @@ class BodyMutant:
 
     @property
     def refusal(self) -> str:
-        """Why nothing can even be declared with it; empty if that can be done."""
+        """Return why nothing can even be declared with it; empty if that can be done."""
         try:
             self.in_system(self.home.surroundings)
         except DeclarationError as error:
@@ -217,7 +218,7 @@ def _named(
 
 
 def _text(node: ast.AST) -> str:
-    lines = ast.unparse(node).splitlines()
+    lines = ast.unparse(without_docstrings(copy.deepcopy(node))).splitlines()
     return f"`{' '.join(line.strip() for line in lines)}`"
 
 
@@ -343,7 +344,7 @@ def _is_condition(tree: ast.FunctionDef, path: Path, *, is_guard: bool) -> bool:
 
 
 def _goes_on(tree: ast.FunctionDef, path: Path) -> bool:
-    """Whether something follows when a statement is left out."""
+    """Return whether something follows when a statement is left out."""
     for length in range(len(path), 0, -1):
         parent, (field, position) = node_at(tree, path[: length - 1]), path[length - 1]
         if isinstance(parent, ast.For):

@@ -109,7 +109,7 @@ def _told_otherwise(
 
 
 def _in_place_of(machine: type[Machine], right: FunctionType, name: str) -> Iterator[ast.expr]:
-    """What has the type of a parameter, or of a number that the module names."""
+    """Return what has the type of a parameter, or of a number that the module names."""
     kinds: dict[str, str] = {k: str(v) for k, v in right.__annotations__.items() if k != "return"}
     kind = kinds.get(name, "")
     if not kind and isinstance(right.__globals__.get(name), int):

@@ -46,5 +46,5 @@ def found_by_name(mutant: AnyMutant) -> Seen | None:
 
 
 def failure_of(test: str, mutant: AnyMutant) -> str:
-    """How a test that passes as it stands fails with the mutant; empty if it does not."""
+    """Return how a test that passes as it stands fails with the mutant; empty if it does not."""
     return failures([test], [mutant.name])[mutant.name].get(test, "")

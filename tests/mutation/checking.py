@@ -183,7 +183,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What the checker has against a mutant."""
+    """The checker's findings against a mutant."""
 
     where: Bounds
     claim: str
@@ -205,8 +205,9 @@ class Found:
 
 
 def first_findings(mutant: AnyMutant) -> Iterator[Found]:
-    """What each system has against a mutant, as soon as a claim fails or its states are others,
-    which the tests of the systems hold too. Nothing if the mutant makes no difference to them.
+    """Return what each system has against a mutant, as soon as a claim fails or its states are
+    others, which the tests of the systems hold too. Nothing if the mutant makes no difference to
+    them.
     """
     for where in exercising(mutant):
         if not _differs(where, mutant):

@@ -1,4 +1,4 @@
-"""Which mutants of a job's checkpoints, gateways and commits survive, and why they may.
+"""The mutants of a job's checkpoints, gateways and commits that survive, and why they may.
 
 Those of the other machines are in `excused`.
 """
@@ -48,12 +48,9 @@ OF_CHECKPOINTS: dict[str, tuple[str, ...]] = {
         "settle_request(self) -> None: self.system.lifecycle.checkpoint_over() "
         "self.system.request.settle()`",
         "checkpoint.abandon_for_good: `def abandon_for_good(self, checkpoint: int, reason: "
-        'Opaque) -> None: """Announce the abort, and end the job: what was refused would '
-        'be refused again.""" self.announce_abort(reason) '
-        "self.system.lifecycle.give_up(reason) self.settle_request()` -> `def "
-        'abandon_for_good(self, checkpoint: int, reason: Opaque) -> None: """Announce the '
-        'abort, and end the job: what was refused would be refused again.""" '
-        "self.announce_abort(reason) self.settle_request() "
+        "Opaque) -> None: self.announce_abort(reason) self.system.lifecycle.give_up(reason) "
+        "self.settle_request()` -> `def abandon_for_good(self, checkpoint: int, reason: "
+        "Opaque) -> None: self.announce_abort(reason) self.settle_request() "
         "self.system.lifecycle.give_up(reason)`",
         "checkpoint.abandon: `def abandon(self, reason: Opaque) -> None: "
         "self.announce_abort(reason) self.settle_request()` -> `def abandon(self, reason: "

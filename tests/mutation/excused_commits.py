@@ -1,4 +1,4 @@
-"""Which mutants of the machines of commits in several steps survive, and why they may."""
+"""The mutants of the machines of commits in several steps that survive, and why they may."""
 
 from __future__ import annotations
 

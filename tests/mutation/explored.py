@@ -73,7 +73,9 @@ class Explored:
             self._ran.setdefault(run, []).extend(steps)
 
     def is_changed_by(self, mutant: AnyMutant) -> bool:
-        """Whether the system with a mutant in it has other states, steps or claims that hold."""
+        """Return whether the system with a mutant in it has other states, steps or claims that
+        hold.
+        """
         program = self._lowered(mutant)
         bodies = {name: _meaning(f) for name, f in program.functions.items()}
         if _frame(program) != _frame(self._program):
@@ -156,7 +158,7 @@ def _given(system: ClosedSystem) -> dict[str, int]:
 
 
 def _frame(program: Program) -> tuple[Any, ...]:
-    """What is the same for all mutants of a system's methods and rows."""
+    """Return what is the same for all mutants of a system's methods and rows."""
     steps = [(step.label, step.enabled, step.function) for step in program.steps]
     return program.cells, program.words, program.initial, steps, program.properties
 

@@ -101,8 +101,8 @@ def _each(
 
 
 def by_earlier(mutant: AnyMutant, verdicts: Verdicts) -> str:
-    """What has found it before, if it finds it again; that it has survived so far if it did; or
-    else empty.
+    """Return what has found it before, if it finds it again; that it has survived so far if it did;
+    or else empty.
     """
     earlier = verdicts.earlier.get(mutant.name, "")
     if mutant.refusal:
@@ -171,7 +171,7 @@ def _told(found: Found) -> str:
 
 
 def surprises(verdicts: Verdicts) -> Iterator[str]:
-    """What survives without a reason, and the reasons that are not needed."""
+    """Return what survives without a reason, and the reasons that are not needed."""
     for name, verdict in verdicts.of.items():
         if verdict == SURVIVES and not reason_for(name):
             yield f"survives without a reason: {name}"
@@ -182,8 +182,8 @@ def surprises(verdicts: Verdicts) -> Iterator[str]:
 
 
 def reason_for(name: str) -> str:
-    """Why a mutant may survive; empty if no list says so. What neither side finds, or the runtime
-    does not, is in the lists of those that both have to find.
+    """Return why a mutant may survive; empty if no list says so. What neither side finds, or the
+    runtime does not, is in the lists of those that both have to find.
     """
     lists = (EXCUSED, EQUIVALENT, UNSEEN_BY_THE_RUNTIME)
     return next((reasons[name] for reasons in lists if name in reasons), reason_for_lie(name))

@@ -49,7 +49,7 @@ def lies_of(machine: str) -> list[BodyMutant]:
 
 
 def reason_for(name: str) -> str:
-    """Why no claim need find this lie; empty if one has to, or if it is none."""
+    """Return why no claim need find this lie; empty if one has to, or if it is none."""
     argument, _ = lies().get(name, ("", None))
     lists = (REASONS, UNFOUND, BY_THE_PLAY)
     return next((reasons[argument] for reasons in lists if argument in reasons), "")

@@ -92,7 +92,7 @@ class Mutant:
 
     @property
     def refusal(self) -> str:
-        """Why nothing can even be declared with it; empty if that can be done."""
+        """Return why nothing can even be declared with it; empty if that can be done."""
         try:
             self.of(self.home.machine)
             self.in_system(self.home.surroundings)
@@ -160,7 +160,7 @@ Situation = tuple[str, tuple[tuple[str, bool], ...]]
 def _meaning(
     machine: type[Machine], rows: Rows, trigger: str
 ) -> dict[Situation, tuple[tuple[str, ...], Row | None]]:
-    """What happens at a trigger in each case, where to and what, and which row says so."""
+    """Return what happens at a trigger in each case, where to and what, and which row says so."""
     meaning: dict[Situation, tuple[tuple[str, ...], Row | None]] = {}
     asked = [row for row in machine.ROWS if row.trigger == trigger]
     own = [row for row in rows if row.trigger == trigger]
@@ -225,7 +225,7 @@ def with_winner(machine: type[Machine], position: int, winner: Row) -> Rows:
 
 
 def _left_over(row: Row, sources: tuple[str, ...], winner: Row) -> Iterator[Row]:
-    """What is left of a row where another one wins."""
+    """Return what is left of a row where another one wins."""
     if elsewhere := tuple(state for state in sources if state not in winner.source):
         yield with_other(row, elsewhere, row.literals)
     here = tuple(state for state in sources if state in winner.source)

@@ -1,4 +1,4 @@
-"""Whether the order of statements, or doing them twice, makes a difference: by what they read,
+"""The order of statements, or doing them twice, and the difference it makes: by what they read,
 write and say.
 
 Fields are those of the machine; a local variable counts as one. An effect is told, and a trigger of
@@ -20,7 +20,7 @@ READ_ALONE = ("head", "empty", "size")
 
 @dataclass
 class Touched:
-    """What statements read and write, and whether they tell, fire or leave the method."""
+    """The names that statements read and write, and whether they tell, fire or leave the method."""
 
     read: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
@@ -86,7 +86,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def is_order_free(machine: type[Machine], first: list[ast.stmt], then: list[ast.stmt]) -> bool:
-    """Whether the two come to the same in either order."""
+    """Return whether the two come to the same in either order."""
     one, other = Touched().read_all(machine, first), Touched().read_all(machine, then)
     return not (
         (one.tells and other.tells)
@@ -99,6 +99,6 @@ def is_order_free(machine: type[Machine], first: list[ast.stmt], then: list[ast.
 
 
 def is_repeatable(machine: type[Machine], body: list[ast.stmt]) -> bool:
-    """Whether doing it twice comes to the same as doing it once."""
+    """Return whether doing it twice comes to the same as doing it once."""
     touched = Touched().read_all(machine, body)
     return not (touched.tells or touched.fires or touched.added or touched.written & touched.read)

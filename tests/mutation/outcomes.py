@@ -34,7 +34,7 @@ COLUMNS = ("mutants", "refused", "by both", "by the checker", "by the runtime", 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Who has found a mutant: its declaration, or checker and runtime."""
+    """The finder of a mutant: its declaration, or checker and runtime."""
 
     mutant: AnyMutant
     refusal: str
@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def surprise(self) -> str:
-        """What the reasons do not say; empty if they are right."""
+        """Return what the reasons do not say; empty if they are right."""
         name = self.mutant.name
         stands = [where for where, reasons in LISTS.values() if name in reasons]
         belongs = [LISTS[self.by_whom][0]] if self.by_whom in LISTS else []
@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def column(self) -> str:
-        """Where it counts in the table of all mutants."""
+        """Return where it counts in the table of all mutants."""
         if self.refusal:
             return "refused"
         by_whom = self.found is not None, self.seen is not None
@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def by_whom(self) -> tuple[bool, bool]:
-        """Whether the checker and the runtime have found it, or need not."""
+        """True if the checker and the runtime have found it, or need not."""
         if self.refusal:
             return True, True
         # Where no closed system gets, the runtime has to find it alone.
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def account(self) -> str:
-        """Who has found what, in a line."""
+        """Return who has found what, in a line."""
         if self.refusal:
             return f"declaration: {self.refusal}"
         checker = self.found or self.unreached or "survives"

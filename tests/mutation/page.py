@@ -46,7 +46,7 @@ Cell = tuple[str, str]
 
 
 def counted(reason_for: Callable[[str], str]) -> dict[Cell, Counter[str]]:
-    """How many mutants of each machine and kind belong in each column."""
+    """Return how many mutants of each machine and kind belong in each column."""
     counts: dict[Cell, Counter[str]] = {}
     for machine in HOMES:
         if (told := kept(machine)) is None:

@@ -88,7 +88,7 @@ def _family(right: type[Machine]) -> list[type[Machine]]:
 
 @cache
 def _broken(mutant: AnyMutant, family: tuple[type[Machine], ...]) -> list[dict[str, Any]]:
-    """What is different in each class; made once, since a class is validated as a whole."""
+    """Return what is different in each class; made once, since a class is validated as a whole."""
     return [_different(mutant, machine) for machine in family]
 
 
@@ -152,7 +152,7 @@ class Planter:
 
     @staticmethod
     def _lasting_failure(item: pytest.Item, mutant: AnyMutant) -> str:
-        """How a test fails with a mutant each time, and never without it."""
+        """Return how a test fails with a mutant each time, and never without it."""
         with planted(mutant), _in_time():
             failure = _failure(item)
         if not failure:
@@ -187,7 +187,7 @@ def _of(call: Callable[[], None], when: Literal["setup", "call", "teardown"]) ->
 
 
 def _beside(item: pytest.Item) -> Any:
-    """What stays set up after a test that runs once more: all that it shares with others."""
+    """Return what stays set up after a test that runs once more: all that it shares with others."""
     return item.parent
 
 

@@ -1,4 +1,4 @@
-"""Which mutants are not found by the checker, the runtime or both, and why.
+"""The mutants that are not found by the checker, the runtime or both, and why.
 
 What neither finds is equivalent: no run tells it from the right machine. Rows that no closed
 system takes have their reasons in `epochgate.models.closed.untaken`.

@@ -248,8 +248,8 @@ class Scenario:
     """The triggers that no row takes somewhere in it."""
 
     def tells_of(self, mutant: AnyMutant) -> bool:
-        """Whether it comes to where a mutant does something else: to one of its rows, or to where
-        no row is, and a mutant may have one.
+        """Return whether it comes to where a mutant does something else: to one of its rows, or to
+        where no row is, and a mutant may have one.
         """
         if self.taken is None or self.taken & mutant.affected:
             return True
@@ -258,7 +258,7 @@ class Scenario:
         return bool(self.refused & triggers if triggers else self.refused)
 
     def first_difference(self) -> str:
-        """Where it comes out otherwise; empty if it does not."""
+        """Return where it comes out otherwise; empty if it does not."""
         expected = self.text.rstrip("\n").split("\n\n")
         for old, new in zip(expected, scenarios.paragraphs_of(self.text), strict=True):
             if old != new:
@@ -344,7 +344,7 @@ def _compared(mutant: AnyMutant, example: Counterexample, where: Bounds) -> Seen
 
 
 def is_playable(system: type[ClosedSystem]) -> bool:
-    """Whether a stage has an action for each of its steps."""
+    """Return whether a stage has an action for each of its steps."""
     return issubclass(system, CommittingInSteps) or not playable(system)
 
 

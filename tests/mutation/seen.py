@@ -1,4 +1,4 @@
-"""What the runtime has against a mutant."""
+"""The runtime's findings against a mutant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the further kinds of mutants change, on the small machine, and how verdicts are kept."""
+"""The changes of the further kinds of mutants, on the small machine, and how verdicts are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a machine tells the outside wrong is found by the checker, argument by argument."""
+"""A wrong argument of a machine's message to the outside is found by the checker, argument by
+argument.
+"""
 
 from __future__ import annotations
 

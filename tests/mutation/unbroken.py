@@ -1,4 +1,4 @@
-"""What the search of a right system comes to, kept from run to run by what it was made from.
+"""The search of a right system, kept from run to run by what it was made from.
 
 The search of all systems takes longer than judging a mutant, and each process of `make test` needs
 them. A file is written beside its place and then moved there, so none is half written.
@@ -46,7 +46,7 @@ def never(result: Result) -> frozenset[str]:
 
 
 def kept(system: ClosedSystem, search: Callable[[], Result], folder: Path = KEPT) -> Unbroken:
-    """What an earlier run with the same sources has found, or the search finds now."""
+    """Return what an earlier run with the same sources has found, or the search finds now."""
     path = folder / f"{_key(system)}.json"
     if path.exists():
         found = json.loads(path.read_text(encoding="utf-8"))

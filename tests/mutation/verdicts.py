@@ -1,10 +1,10 @@
-"""Who has found each mutant of a machine, kept from run to run in a file for each machine.
+"""The finder of each mutant of a machine, kept from run to run in a file for each machine.
 
 A verdict counts as long as what it rests on is the same: the machine, the closed systems around it
 and everything of the models that these import; for one of a scenario or a test no closed system,
 but the file in which this stands; for mutants that survive, all tests and the scenarios in which
-the machine may run, too. Comments count for nothing in the models. A verdict that counts no more is
-kept as a hint: what found the mutant before is asked first.
+the machine may run, too. Comments and docstrings of the models count for nothing. A verdict that
+counts no more is kept as a hint: what found the mutant before is asked first.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Kept:
 
 
 def kept(machine: str) -> Kept | None:
-    """What a machine's file says, whether it still counts or not; None without a file."""
+    """Return what a machine's file says, whether it still counts or not; None without a file."""
     path = _path(machine)
     if not path.exists():
         return None
@@ -212,7 +212,7 @@ def tested(machine: str) -> str:
 
 
 def _may_run(path: Path, machine: type[Machine]) -> bool:
-    """Whether a scenario's world may have a machine, or a variant of it, in it."""
+    """Return whether a scenario's world may have a machine, or a variant of it, in it."""
     world = scenarios.world_of(path.read_text(encoding="utf-8"))
     system: type[System] | None = getattr(world, "SYSTEM", None)
     return system is None or any(issubclass(each, machine) for each in system.MACHINES.values())

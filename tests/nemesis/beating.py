@@ -31,7 +31,9 @@ BETWEEN_PAUSES_S = 5.0
 
 @dataclass
 class Heard:
-    """What the driver has heard of one task: moments, and moments with the link's silence then."""
+    """The beats that the driver has heard of one task: moments, and moments with the link's silence
+    then.
+    """
 
     beats_s: list[float] = field(default_factory=list)
     links_s: list[tuple[float, float]] = field(default_factory=list)
@@ -106,14 +108,14 @@ class Verdict:
 
 
 def judged_process(heard: list[Heard], detection: Detection, timeout_s: float) -> Verdict:
-    """What the detector of the process would have made of these beats."""
+    """Return what the detector of the process would have made of these beats."""
     return _judged(
         [one.beats_s for one in heard], detection.pause_s, detection.threshold, timeout_s
     )
 
 
 def judged_link(heard: list[Heard], detection: Detection, timeout_s: float) -> Verdict:
-    """What the detector of the host would have made of what was acknowledged."""
+    """Return what the detector of the host would have made of what was acknowledged."""
     moments = [[now_s - silent_s for now_s, silent_s in one.links_s] for one in heard]
     return _judged(moments, detection.link_pause_s, detection.threshold, timeout_s)
 
@@ -145,7 +147,7 @@ def _judged(
 
 
 def read(file: Path) -> list[Heard]:
-    """What a driver has written. Raises AssertionError where a task was lost."""
+    """Return what a driver has written. Raises AssertionError where a task was lost."""
     told = json.loads(file.read_text())
     assert told["lost"] == 0, f"{told['lost']} connections were lost"
     return [

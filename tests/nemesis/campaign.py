@@ -127,7 +127,7 @@ class Campaign:
         self.lab.wait_until_well(WELL_S_MAX)
 
     def _is_told(self) -> bool:
-        """Whether a driver tells how its jobs are, or there is none."""
+        """Return whether a driver tells how its jobs are, or there is none."""
         return self.lab.status() is not None or not self.lab.driver.processes(DRIVER)
 
     def strike(self, fault: Fault) -> Recovery:
@@ -222,7 +222,7 @@ class Campaign:
 
 
 def _until_none(look: Callable[[], list[str]], patience_s: float) -> list[str]:
-    """What `look` finds until it finds nothing; what it finds last when patience is over."""
+    """Return what `look` finds until it finds nothing; what it finds last when patience is over."""
     until = time.monotonic() + patience_s
     while (found := look()) and time.monotonic() < until:
         time.sleep(LOOK_S)

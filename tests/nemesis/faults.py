@@ -1,4 +1,4 @@
-"""What can happen to a host of the lab, its links, processes, disk and clock: begun, and healed.
+"""The faults of a host of the lab, its links, processes, disk and clock: begun, and healed.
 
 Each `begin` strikes a host and returns what heals it. What a host recovers from by itself is healed
 by doing nothing.
@@ -35,7 +35,7 @@ _numbers = itertools.count(1)
 
 
 def nothing() -> None:
-    """What heals itself is left alone."""
+    """Return what heals itself is left alone."""
 
 
 # links

@@ -1,4 +1,4 @@
-"""What the processes of the lab wrote down: one list of lines by time, over all hosts and drivers.
+"""The notes of the lab's processes: one list of lines by time, over all hosts and drivers.
 
 All hosts share the machine's monotonic clock, which no fault of the lab changes.
 """
@@ -56,12 +56,12 @@ class History:
         ]
 
     def first_commit(self, job: str, since: float) -> float | None:
-        """When something of a checkpoint that began after `since` was committed first."""
+        """Return when something of a checkpoint that began after `since` was committed first."""
         times = [c.t for c in self.commits(job) if c.begun > since and c.committables]
         return min(times, default=None)
 
     def first_confirmed(self, parallelism: int, since: float) -> float | None:
-        """When all subtasks had heard an update that was sent after `since`."""
+        """Return when all subtasks had heard an update that was sent after `since`."""
         numbers = [line["number"] for line in self.of("sent") if line["t"] > since]
         if not numbers:
             return None

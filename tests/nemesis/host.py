@@ -35,7 +35,7 @@ class Process(NamedTuple):
 
 
 def what_is_missing() -> str | None:
-    """Why hosts cannot be made here, or none."""
+    """Return why hosts cannot be made here, or none."""
     if os.geteuid() != 0:
         return "namespaces, links and packet filters take root"
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:

@@ -1,4 +1,4 @@
-"""What the Python processes of a host see of its clock and its disk: a library, loaded before libc,
+"""The clock and the disk of a host as its Python processes see them: a library, loaded before libc,
 that adds an offset to the time of day, and in which calls about files of the disk hang.
 
 Both are set in a file that the processes of a host map, so that their clocks jump together and

@@ -19,7 +19,7 @@ WAY_ON = "`epochgate commits give-up "
 
 
 class NotExactlyOnce(AssertionError):
-    """What the judge has found."""
+    """The findings of the judge."""
 
 
 def judge(history: History, *, stuck_after_s: float, failures: Iterable[str] = ()) -> None:

@@ -99,7 +99,7 @@ class Lab:
         return f"p{self.hosts.index(host) + 1}"
 
     def on_disk(self, name: str) -> Path:
-        """What lies on the disk of the cluster, as the test's own process sees it."""
+        """Return what lies on the disk of the cluster, as the test's own process sees it."""
         return self.switch.path(self.disk / name)
 
     def start_master(self) -> None:
@@ -193,7 +193,7 @@ class Lab:
         (self.folder / "status.json").unlink(missing_ok=True)
 
     def status(self) -> dict[str, Any] | None:
-        """How the jobs are, if a driver has told it just now."""
+        """Return how the jobs are, if a driver has told it just now."""
         try:
             told: dict[str, Any] = json.loads((self.folder / "status.json").read_text())
         except FileNotFoundError:
@@ -201,7 +201,7 @@ class Lab:
         return told if time.monotonic() - told["t"] < FRESH_S else None
 
     def are_running(self) -> bool:
-        """Whether all subtasks of both jobs run."""
+        """Return whether all subtasks of both jobs run."""
         status = self.status()
         if status is None:
             return False
@@ -210,7 +210,7 @@ class Lab:
         )
 
     def is_over(self) -> bool:
-        """Whether a job has ended, or there is no driver."""
+        """Return whether a job has ended, or there is no driver."""
         status = self.status()
         return status is None or any(status[name]["over"] for name in (INGEST, UPDATES))
 
@@ -249,7 +249,7 @@ class Lab:
         )
 
     def told(self) -> str:
-        """How the jobs are, what the newest driver said last, and where everything is kept."""
+        """Return how the jobs are, what the driver said last, and where everything is kept."""
         log = self.folder / "logs" / f"driver-{self._drivers}.txt"
         said = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
         return f"status: {self.status()}\nthe driver said:\n{said}\nkept in {self.folder}"

@@ -60,7 +60,7 @@ def call(host: Host, port: int, patience_s: float, size: int) -> None:
 
 
 def reach(host: Host, port: int) -> str:
-    """How a host's call to the driver's ends: "" for an answer."""
+    """Return how a host's call to the driver's ends: "" for an answer."""
     try:
         call(host, port, TRY_S, LARGE)
     except HostFailed as error:

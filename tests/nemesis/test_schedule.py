@@ -1,4 +1,4 @@
-"""What the lab's random mixtures are: the same for a seed, and such that a job can go on."""
+"""The lab's random mixtures: the same for a seed, and such that a job can go on."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class StruckFiles:
 
 
 class HangingCalls:
-    """What stands in for `LimitedCalls`: a call that hangs may be done later."""
+    """The stand-in for `LimitedCalls`: a call that hangs may be done later."""
 
     def __init__(self, process: Compactor) -> None:
         self._process, self.is_left_behind = process, False
@@ -135,7 +135,7 @@ class Compactor(Process):
             self.has_staged = self.has_staged or message == "stage"
 
     def told(self) -> int:
-        """How the command has ended; 0 while it has not."""
+        """Return how the command has ended; 0 while it has not."""
         if self.is_busy:
             return 0
         if self.error is None:
@@ -267,17 +267,19 @@ class Compacting:
         return rows_of(file)
 
     def tree(self) -> int:
-        """How often the target was exchanged."""
+        """Return how often the target was exchanged."""
         return tree_number(LOCAL, str(self.path))
 
     def is_staged(self) -> bool:
-        """Whether a tree lies beside the target that never was the target."""
+        """Return whether a tree lies beside the target that never was the target."""
         beside = Path(self._job.working_directory, "compacting")
         trees = beside.iterdir() if beside.exists() else ()
         return any(tree_number(LOCAL, str(tree)) > self.tree() for tree in trees)
 
     def planned(self, checkpoints: int) -> tuple[Any, ...]:
-        """What decides whether an exchange of the first checkpoints is still as it was planned."""
+        """Return what decides whether an exchange of the first checkpoints is still as it was
+        planned.
+        """
         return checkpoints, self.tree(), [self.files(k) for k in range(checkpoints)]
 
     def _claim(self) -> None:
@@ -298,7 +300,7 @@ class Compacting:
         return self.withdrawals < self.system.W and self.committed > 0 and not is_merged
 
     def waits_for_exchange(self) -> bool:
-        """Whether commits and starts wait for the lock that an exchange holds until it is
+        """Return whether commits and starts wait for the lock that an exchange holds until it is
         durable.
         """
         return self.asked() == EXCHANGED
@@ -354,11 +356,11 @@ class Compacting:
         return self.asked() is not None and self.failures < self.system.F
 
     def is_as_planned(self) -> bool:
-        """Whether what is merged is still what readers see."""
+        """Return whether what is merged is still what readers see."""
         return self.busy().planned == self.planned(self.busy().planned[0])
 
     def may_break(self) -> bool:
-        """Whether an error of the step under way is answered as one."""
+        """Return whether an error of the step under way is answered as one."""
         return self.may_fail() and (self.asked() != "stage" or self.is_as_planned())
 
     def is_late(self) -> bool:

@@ -87,7 +87,7 @@ class LogReader(Reader):
         self.found = self.shown()
 
     def shown(self) -> dict[int, list[str]]:
-        """What the log shows now of the checkpoints that it had when it was read."""
+        """Return what the log shows now of the checkpoints that it had when it was read."""
         return {k: self._world.files(k) for k in range(self.rooted)}
 
     def look_at(self, at: int) -> None:
@@ -119,7 +119,7 @@ class CompactingObjects(Compacting):
         yield "replaced objects that a reader has found and cannot open", [], lost
 
     def state(self) -> State:
-        """What the log says now."""
+        """Return what the log says now."""
         log = ObjectLog(self.objects, fold, INITIAL)
         log.refresh()
         return log.state
@@ -134,12 +134,14 @@ class CompactingObjects(Compacting):
         return rows
 
     def tree(self) -> int:
-        """How many compactions the log has."""
+        """Return how many compactions the log has."""
         entries = (json.loads(self.objects.get(key)) for key in self.objects.list(LOG))
         return sum(entry["kind"] == "compact" for entry in entries)
 
     def is_staged(self) -> bool:
-        """Whether objects of the compaction that is named in the log are in no version of it."""
+        """Return whether objects of the compaction that is named in the log are in no version of
+        it.
+        """
         state = self.state()
         shown = {*state["files"], *retired(state)}
         return any(key not in shown for key in self.objects.list(f"{FOLDER}/{state['compactor']}"))
@@ -166,7 +168,7 @@ class CompactingObjects(Compacting):
         """The process that has hung goes on without a lock, and is stopped by the next one."""
 
     def has_found_otherwise(self) -> bool:
-        """Whether what is listed now is not what the log has shown to the reader."""
+        """Return whether what is listed now is not what the log has shown to the reader."""
         return self.reader.found != self.reader.shown()
 
     def opens_what_was_replaced(self) -> bool:
@@ -174,7 +176,7 @@ class CompactingObjects(Compacting):
         return any(path in replaced for path in self.reader.found.get(self.reader.at, ()))
 
     def leaves_what_is_staged(self) -> bool:
-        """Whether the compaction is not named in the log, and another has left something."""
+        """Return whether the compaction is not named in the log, and another has left something."""
         return self.is_staged() and not self.busy().has_staged
 
     acts: ClassVar[Mapping[str, Act]] = {

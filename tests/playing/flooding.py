@@ -167,7 +167,7 @@ class Flooding:
 
     @property
     def coordinator(self) -> str:
-        """What the coordinator does, as the model calls it."""
+        """Return what the coordinator does, as the model calls it."""
         if self.is_refused:
             return REFUSED
         if self.is_locked():
@@ -175,17 +175,17 @@ class Flooding:
         return READY if self.room is None or self.room.done() else WAITING
 
     def is_locked(self) -> bool:
-        """Whether a sender has the lock."""
+        """Return whether a sender has the lock."""
         return any(thread.asked == HAS_READ for thread in self.senders)
 
     @property
     def reading(self) -> str:
-        """What the wire's thread does."""
+        """Return what the wire's thread does."""
         return {None: AT_REST, HAS_READ: LOOKING, LOOKS_AGAIN: LOOKING_AGAIN}[self.wire.asked]
 
     @property
     def handling(self) -> str:
-        """What the queue's thread does."""
+        """Return what the queue's thread does."""
         if self.returning.asked == AT_LOCK:
             return SAYING
         return AT_REST if self.noting.asked is self.returning.asked is None else LOOKING
@@ -235,7 +235,7 @@ class Flooding:
         self.senders = [thread for thread in self.senders if thread.is_busy]
 
     def is_due(self) -> bool:
-        """Whether so much is over as is watched for."""
+        """Return whether so much is over as is watched for."""
         return bool(OVER.__get__(self.gateway) >= self.gateway._watched)
 
     def take(self) -> None:
@@ -335,7 +335,7 @@ class Flooding:
         self._begin()
 
     def rests(self) -> bool:
-        """Whether the queue's thread is at nothing."""
+        """Return whether the queue's thread is at nothing."""
         return self.handling == AT_REST
 
     acts: ClassVar[Mapping[str, Act]] = {

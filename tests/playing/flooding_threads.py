@@ -24,7 +24,7 @@ class Flood(Protocol):
     wire: Process
 
     def is_locked(self) -> bool:
-        """Whether a sender has the lock of the gateway."""
+        """Return whether a sender has the lock of the gateway."""
 
 
 class Threads:

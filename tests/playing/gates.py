@@ -108,7 +108,7 @@ Lie = Callable[[Heard], tuple[Any, ...]]
 
 
 def the_truth(heard: Heard) -> tuple[Any, ...]:
-    """What a machine says is what its shell hears."""
+    """Return what a machine says is what its shell hears."""
     return heard.arguments
 
 

@@ -32,12 +32,12 @@ class Host:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether the driver is reached from there."""
+        """True if the driver is reached from there."""
         return not self.is_cut and not self.is_gone
 
     @property
     def is_open(self) -> bool:
-        """Whether Spark has a free slot there, as far as it knows."""
+        """True if Spark has a free slot there, as far as it knows."""
         return not self.is_full and not self.is_given_up
 
 
@@ -107,7 +107,7 @@ class Hosts(Cluster):
         return True
 
     def hears(self) -> bool:
-        """Whether Spark carries a request out; the next one it does."""
+        """Return whether Spark carries a request out; the next one it does."""
         was_deaf, self.is_deaf = self.is_deaf, False
         return not was_deaf
 
@@ -150,5 +150,5 @@ class Hosts(Cluster):
         return self.state in (RUNNING, HERE, SILENT) and self.at == host.number
 
     def is_reachable(self) -> bool:
-        """Whether the task reaches the driver from where it runs."""
+        """Return whether the task reaches the driver from where it runs."""
         return self.hosts[self.at].is_reachable

@@ -114,7 +114,9 @@ class BatchWorld:
             self.futures[answer] = future = None
 
     def end_again(self) -> None:
-        """What an earlier snapshot or what is over of the present one waits for ends once more."""
+        """Return what an earlier snapshot or what is over of the present one waits for ends once
+        more.
+        """
         shell: Any = self.job.master.batch_snapshots
         post = self.job.master.queue.post
         machine = self.system.batch_snapshot[0]

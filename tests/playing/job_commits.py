@@ -106,12 +106,12 @@ class CommitsBeside:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the job goes down."""
+        """True if the job goes down."""
         return self.master.cause is not None
 
     @property
     def is_working(self) -> bool:
-        """Whether a driver runs, and its job does not go down."""
+        """True if a driver runs, and its job does not go down."""
         return self.is_up and not self.is_finished and not self.is_failing
 
     def stored(self) -> dict[int, CompletedCheckpoint]:
@@ -134,7 +134,7 @@ class CommitsBeside:
         return {*held, *(i for values in stored for i in values if i >= 0)}
 
     def lane(self, name: str) -> bool:
-        """Whether work of a lane waits, stands still, or is put off."""
+        """Return whether work of a lane waits, stands still, or is put off."""
         return self.is_up and (
             name in self.lanes or name in self.simulated.blocking.lanes() or bool(self.timers(name))
         )
@@ -157,7 +157,7 @@ class CommitsBeside:
         return attempt.checkpoint, attempt.tries, numbers[reached:]
 
     def rest(self, work: PausedWork) -> list[int]:
-        """What a commit has not reached."""
+        """Return what a commit has not reached."""
         numbers = [number for number, _ in inside(work.work)["attempt"].batch]
         return numbers[len(work.done) :]
 
@@ -171,7 +171,7 @@ class CommitsBeside:
         return checkpoint, tries
 
     def has_acted(self) -> bool:
-        """Whether the work after a commit that is under way has had its effect."""
+        """Return whether the work after a commit that is under way has had its effect."""
         return AFTER in self.lanes and bool(self.lanes[AFTER].done)
 
     def held(self) -> list[int]:
@@ -182,7 +182,7 @@ class CommitsBeside:
         return next((w, t) for name, w, t in self.simulated.blocking.waiting if name == lane)
 
     def has_save(self) -> bool:
-        """Whether a save waits for its end."""
+        """Return whether a save waits for its end."""
         return self.is_up and "store" in self.simulated.blocking.lanes()
 
     def to_be_saved(self) -> CompletedCheckpoint:
@@ -333,7 +333,7 @@ class CommitsBeside:
             raise InvariantViolated("I9", "; ".join(self._violations))
 
     def note_stalls(self) -> None:
-        """What people were told of work that is tried no more."""
+        """Return what people were told of work that is tried no more."""
         told = self.master.report.warnings
         self.stalls = [text for text in told if "is tried no more" in text]
 

@@ -1,6 +1,6 @@
-"""Which step of the closed systems of commits is which action of the production job, and what of
-both is compared: each field of the machines that run, what is about to be stored, committed and
-worked off, and what store and target hold.
+"""The table of the steps of the closed systems of commits and the actions of the production job,
+and what of both is compared: each field of the machines that run, what is about to be stored,
+committed and worked off, and what store and target hold.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ class CommitsWorld(CommitsBeside):
             yield from (("committer", (), job.committer), ("post_commit", (), job.post_commit))
 
     def facts(self) -> Iterator[tuple[str, Any, Any]]:
-        """What driver, target and store hold, and what people are told."""
+        """Return what driver, target and store hold, and what people are told."""
         model = self.model
         yield "how many failures there were", model.budget.failures, self.failures
         yield from self._target()

@@ -29,8 +29,8 @@ Row = tuple[int, int]
 
 @dataclass
 class Target:
-    """What commits show: it takes each checkpoint once, and only from the driver that has claimed
-    it last.
+    """The target of commits: it takes each checkpoint once, and only from the driver that has
+    claimed it last.
     """
 
     epoch: int = 0
@@ -57,7 +57,7 @@ class Target:
         self.works = Counter({n: times for n, times in self.works.items() if n <= behind})
 
     def effects(self) -> Counter[Row]:
-        """How often each committable has taken effect."""
+        """Return how often each committable has taken effect."""
         return Counter(row for _, held in self.shown for row in rows_of(held))
 
 
@@ -123,7 +123,7 @@ class Writer(Operator):
         self.produced = self._handed.pop(checkpoint_id, []) + self.produced
 
     def written(self) -> set[int]:
-        """What it has produced since the last completed checkpoint."""
+        """Return what it has produced since the last completed checkpoint."""
         return {*self.produced, *(i for handed in self._handed.values() for i in handed)}
 
     def snapshot(self, checkpoint_id: int) -> bytes:

@@ -88,7 +88,7 @@ class SteppedJob(ScriptedJob):
 
     @property
     def is_launched(self) -> bool:
-        """Whether a driver has begun."""
+        """True if a driver has begun."""
         return not self.beginning
 
     def latest(self) -> CompletedCheckpoint | None:
@@ -137,7 +137,7 @@ class SteppedJob(ScriptedJob):
         return checkpoint, tries, [number for number, _ in batch]
 
     def _position(self, lane: str) -> int | None:
-        """Where the work waits of which one of the three hears the end."""
+        """Return where the work waits of which one of the three hears the end."""
         owner = self.owners()[lane]
         for at, (waiting, _, then) in enumerate(self.simulated.blocking.waiting):
             if waiting == COMMIT and inside(then)["done"].__self__ is owner:

@@ -10,7 +10,7 @@ from epochgate.models.closed.surroundings.committing_parts import BEFORE, COMMIT
 
 
 class PartsInHalves(Parts):
-    """What each subtask has handed over, and of which a half is committed."""
+    """The committables that each subtask has handed over, and of which a half is committed."""
 
     is_begun: list[bool] = Array(Bool(), "checkpoints")
     """A half of it is committed, for all that the attempt knows that runs."""

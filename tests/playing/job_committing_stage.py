@@ -1,6 +1,6 @@
-"""Which step of the closed system of commits in several steps is which action of the production
-job, and what of both is compared beside machines: what is stored, what has taken effect, and what
-is under way on the driver and in its tasks.
+"""The table of the steps of the closed system of commits in several steps and the actions of the
+production job, and what of both is compared beside machines: what is stored, what has taken effect,
+and what is under way on the driver and in its tasks.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _between(machine: str, side: str) -> dict[str, Any]:
 
 
 def _launched(key: str) -> Action:
-    """What happens where a driver has begun alone."""
+    """Return what happens where a driver has begun alone."""
     action = ACTIONS[key]
     bound = action.bound or (lambda job: True)
     return Action(
@@ -253,7 +253,7 @@ Fact = tuple[str, Any, Any]
 
 
 def facts(model: CommittingInSteps, job: SteppedJob) -> Iterator[Fact]:
-    """What is said of the outside: its name, its value in the model, and what really is."""
+    """Return what is said of the outside: its name, its value in the model, and what really is."""
     yield "how many failures there were", model.budget.failures, job.failures
     yield "committed globally", _numbers(model.sink.is_visible), sorted(job.record.table)
     yield from _stored(model, job)

@@ -60,7 +60,7 @@ class Leaning(Swarm):
 
 
 def _likings(step: Step) -> tuple[float, ...]:
-    """How often a walk may like a step."""
+    """Return how often a walk may like a step."""
     if step.is_stuttering:
         return (0.01, 0.002)
     if f"{step.machine}.{step.trigger}" in ENDS:

@@ -165,7 +165,7 @@ class ConcurrentWorld:
             yield "the parts that are kept", kept, {*parts.subtasks}
 
     def unheeded(self) -> Iterator[str]:
-        """What machines have said since this was asked last, and shells have not done."""
+        """Return what machines have said since this was asked last, and shells have not done."""
         calls = [*self.transport.calls, *self.script.record]
         newest = {message: told for message, told in self.told if message in REPORTED}
         for message, told in self.told:

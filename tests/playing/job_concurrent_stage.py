@@ -41,7 +41,7 @@ class ConcurrentStage(GatedStage):
                 yield f"{what} is {told!r} in the model, and really {really!r}"
 
     def differences_of_machines(self) -> Iterator[str]:
-        """What is not the same in the machines of both sides."""
+        """Return what is not the same in the machines of both sides."""
         for name, index, real in self.played.machines():
             model = self._machine(name, index)
             for field, value in real.values().items():

@@ -19,8 +19,8 @@ from epochgate.runtime.testing.scripted import ScriptedCoordinator
 
 @dataclass
 class Played:
-    """What a process is, by what the driver has told it and the schedule lets it say; the fields
-    are those of the closed system's `Starter`.
+    """A process, by what the driver has told it and the schedule lets it say; the fields are those
+    of the closed system's `Starter`.
     """
 
     state: str = AWAY
@@ -109,7 +109,7 @@ class PlayedListener(ScriptedCoordinator):
         """Subtask and attempt -> place, of the attempts that are ready."""
 
     def losses(self) -> list[str]:
-        """Why events were lost."""
+        """Return why events were lost."""
         done = [future for future in self.futures if future.done()]
         return [str(error) for future in done if (error := future.exception()) is not None]
 

@@ -111,11 +111,11 @@ class Tasks(Hosts):
             self.shell.look(self.now_s, wanted or {})
 
     def may_change(self) -> bool:
-        """Whether the closed system allows another change of a host."""
+        """Return whether the closed system allows another change of a host."""
         return self.changes < self.system.F
 
     def has_other(self, host: Host) -> bool:
-        """Whether another task of the job may have a process there."""
+        """Return whether another task of the job may have a process there."""
         is_free = not self.holds(host) and not host.is_given_up
         return self.has_come and self.state != OVER and is_free
 

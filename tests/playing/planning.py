@@ -187,8 +187,8 @@ class Plans(Clients):
         return process.asked == "forget" and not process.has_swept
 
     def is_apart(self, number: int) -> bool:
-        """Whether a plan that is to go has come since the shell has listed them: it leaves that
-        one, as one that comes after the removal.
+        """Return whether a plan that is to go has come since the shell has listed them: it leaves
+        that one, as one that comes after the removal.
         """
         listed = self.processes[number].shell._listed
         return any(batch not in listed for batch in self.forgotten(number))
@@ -286,13 +286,15 @@ def batch_of(key: str) -> int:
 
 
 def split_between(first: int, last: int, version: int) -> tuple[list[str], list[str], int]:
-    """What a plan of the splits behind `first` up to `last` has and prunes, and by which filter."""
+    """Return what a plan of the splits behind `first` up to `last` has and prunes, and by which
+    filter.
+    """
     numbers = range(first, last)
     pruned = [str(number) for number in numbers if version and number == 0]
     return [str(n) for n in numbers if str(n) not in pruned], pruned, version
 
 
 def split_by(plan: PlannedBatch) -> tuple[list[str], list[str], int]:
-    """What a plan has and prunes, and by which filter."""
+    """Return what a plan has and prunes, and by which filter."""
     assert plan.filter is not None
     return [each.split_id for each in plan.splits], plan.pruned, plan.filter.version

@@ -170,7 +170,7 @@ class Residing:
         return task * self.system.attempts + identity - identity_of(task, 1) + 1
 
     def _reason(self, task: Task) -> str:
-        """What the driver is to be told by a process that has left at the end of an attempt."""
+        """Tell what the driver hears of a process that has left at the end of an attempt."""
         resident = self.system.resident[task.number]
         if not task.leaving:
             return ""

@@ -102,11 +102,11 @@ class Settings:
         yield "the changes that are owed", list(self.system.changes.pending), open_changes
 
     def may_fail(self) -> bool:
-        """Whether the closed system allows another failure."""
+        """Return whether the closed system allows another failure."""
         return self.failures < self.system.F
 
     def is_needed(self) -> bool:
-        """Whether a checkpoint is needed for a client that waits."""
+        """Return whether a checkpoint is needed for a client that waits."""
         return self.untold == 0 and any(not made.done() for made in self.changes)
 
     def ask(self) -> None:

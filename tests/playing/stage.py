@@ -18,7 +18,7 @@ from epochgate.runtime.testing.playing import Diverged
 
 @dataclass(frozen=True)
 class Act:
-    """What a step of the closed system is to the shells: the callables take the world and the index
+    """A step of the closed system as the shells take it: the callables take the world and the index
     of the instance. `is_there` looks in the shells and back ends alone; `else_` says what it means
     that there is nothing.
     """
@@ -49,7 +49,7 @@ class World(Protocol):
         """The machines that run in the shells, each with its name and index in the system."""
 
     def facts(self) -> Iterable[tuple[str, Any, Any]]:
-        """What is said of the outside: its name, its value in the model, and what really is."""
+        """List what is said of the outside: name, value in the model, and what really is."""
 
     def close(self) -> None:
         """End what is under way."""
@@ -74,7 +74,9 @@ class GatedStage:
         return self.machines.steps
 
     def possible(self) -> list[str]:
-        """What is possible in the model and in the shells. Raises Diverged where they differ."""
+        """Return what is possible in the model and in the shells. Raises Diverged where they
+        differ.
+        """
         expected = self.machines.possible()
         for step, (act, index) in self._acts.items():
             is_there = bool(act.is_there(self.world, *index))
@@ -99,7 +101,7 @@ class GatedStage:
             raise Diverged(f"after {step}: {different}")
 
     def differences(self) -> Iterator[str]:
-        """What is not the same on both sides."""
+        """Return what is not the same on both sides."""
         for name, index, real in self.world.machines():
             model = self._machine(name, index).values()
             for field, value in real.values().items():

@@ -37,7 +37,7 @@ INITIAL = {"updates": 0}
 
 
 class HangingRemoval:
-    """What a shell removes does not end within its limit, where the schedule says so."""
+    """A removal that a shell makes does not end within its limit, where the schedule says so."""
 
     process: Process
 
@@ -252,11 +252,11 @@ class Decisions(Clients):
         return self.processes[number].state in states
 
     def is_done(self, number: int) -> bool:
-        """Whether all tasks of the batch have run."""
+        """Return whether all tasks of the batch have run."""
         return bool(self.processes[number].worked == self.system.tasks)
 
     def is_apart(self, number: int) -> bool:
-        """Whether what the shell remembers, or has listed, is not what the model reads now."""
+        """True if what the shell remembers, or has listed, is not what the model reads now."""
         process, decided = self.processes[number], self.decided()
         newest = max(decided, default=0)
         if process.asked == "forget":

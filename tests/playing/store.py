@@ -94,7 +94,7 @@ class Clients:
             process.kill()
 
     def may_fail(self) -> bool:
-        """Whether the closed system allows another failure."""
+        """Return whether the closed system allows another failure."""
         return bool(self.failures < self.system.F)
 
     def answer(self, number: int, outcome: str) -> None:

@@ -208,16 +208,16 @@ class Batches:
             driver.kill()
 
     def may_fail(self) -> bool:
-        """Whether the closed system allows another failure."""
+        """Return whether the closed system allows another failure."""
         return self.failures < self.system.F
 
     @property
     def home(self) -> int:
-        """Where the query is started."""
+        """Return where the query is started."""
         return 1 if self.act == MOVED_AWAY else 0
 
     def lives_at(self, place: int) -> bool:
-        """Whether a driver is there."""
+        """Return whether a driver is there."""
         return any(one.state != DOWN and one.place == place for one in self.drivers)
 
     def may_start(self, number: int) -> bool:
@@ -294,7 +294,7 @@ class Batches:
             raise driver.error
 
     def refusal(self, driver: Driver) -> type[BatchRefused]:
-        """Why the batch of a driver is refused."""
+        """Return why the batch of a driver is refused."""
         name, place = f"query{driver.query}", f"place{driver.place}"
         number, notes = self.table.known(name), self.table.read()
         if notes.elsewhere(name, place) and self.home != 1:

@@ -46,7 +46,7 @@ class Table:
         self.notes, self.version = dict(queries), self.version + 1
 
     def known(self, query: str) -> int:
-        """How many batches of the query count as committed."""
+        """Return how many batches of the query count as committed."""
         note = self.notes.get(query)
         return max(self.number(query), note.number if note is not None else 0)
 

@@ -50,7 +50,7 @@ def walk(system: ClosedSystem, seed: int, lie: Lie) -> None:
 
 
 def finds(system: ClosedSystem, seed: int, lie: Lie) -> bool:
-    """Whether a walk does not come to its end with this lie."""
+    """Return whether a walk does not come to its end with this lie."""
     try:
         walk(system, seed, lie)
     except Exception:  # noqa: BLE001  # whatever it is, the walk has not gone on unnoticed
@@ -65,7 +65,7 @@ not restored.
 
 
 def finds_on_schedule(lie: Lie) -> bool:
-    """Whether the schedule does not come to its end with this lie."""
+    """Return whether the schedule does not come to its end with this lie."""
     stage = HeardStage(AskedJob(F=2), lie)
     try:
         for step in SCHEDULE:

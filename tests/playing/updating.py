@@ -21,7 +21,7 @@ OBJECT = "object"
 
 
 class Objection(Exception):
-    """What a user's check raises."""
+    """The error of a user's check."""
 
 
 class Updater(Process):

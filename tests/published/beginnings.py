@@ -123,7 +123,7 @@ class DimSolitary(Solitary):
 
 
 class Table(Environment):
-    """What is offered, by what it lacks, and who smokes; 0 is nothing and none."""
+    """The table: what is offered, by what it lacks, and who smokes; 0 is nothing and none."""
 
     STATES, INITIAL = (THERE,), THERE
 
@@ -143,7 +143,7 @@ class Table(Environment):
 
 
 class Offer(Environment):
-    """What the dealer may offer next."""
+    """The next offer of the dealer."""
 
     INDEX = ("offer",)
     STATES, INITIAL = (THERE,), THERE

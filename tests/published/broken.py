@@ -80,7 +80,7 @@ class DieHard(ClosedSystem):
 
 
 class River(Environment):
-    """Who is on the bank from which all start, as bits: missionaries are the first three."""
+    """The bank from which all start, and those on it as bits: missionaries are the first three."""
 
     STATES, INITIAL = (THERE,), THERE
 

@@ -119,7 +119,7 @@ class Cached(Environment):
 
 
 class Demand(Environment):
-    """What a processor may ask for."""
+    """The demands that a processor may make."""
 
     INDEX = ("processor", "request")
     STATES, INITIAL = (THERE,), THERE

@@ -78,7 +78,7 @@ class Model:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it is counted in `make test` too."""
+        """True if it is counted in `make test` too."""
         return self.states <= QUICK_STATES_MAX and "rw_mutex" not in self.declared
 
 

@@ -229,7 +229,7 @@ class Processor(Environment):
 
 
 class Request(Environment):
-    """What a processor may ask for."""
+    """The requests that a processor may make."""
 
     INDEX = ("processor", "request")
     STATES, INITIAL = (THERE,), THERE

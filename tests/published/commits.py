@@ -233,7 +233,7 @@ class Fallible(Environment):
 
 
 class Word(Environment):
-    """What the transaction manager says, or hides by failing."""
+    """The words of the transaction manager, said or hidden by failing."""
 
     STATES = (INIT, COMMITTED, ABORTED, HIDDEN)
     INITIAL = INIT

@@ -84,7 +84,7 @@ def rw_mutex(readers: int, writers: int) -> Net:
 
 
 def dekker(n: int) -> Net:
-    """Who wants in raises a flag, goes in where it is the only one, or takes its own back."""
+    """Model a process that raises a flag, goes in where it is the only one, or lowers it."""
     net = Net(1, 2 * n, bag(f"{kind}{i}" for kind in ("out", "low") for i in range(n)))
     for i in range(n):
         others = [j for j in range(n) if j != i]

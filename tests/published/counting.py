@@ -11,7 +11,7 @@ from tests.published.catalogue import Model
 
 
 def has_liveness(model: Model) -> bool:
-    """Whether a claim is about runs without end, which one worker checks, without symmetry."""
+    """True if a claim is about runs without end, which one worker checks, without symmetry."""
     return any(one.kind in WITHOUT_END for one in model.make().properties())
 
 

@@ -20,7 +20,7 @@ THERE = "there"
 
 
 class Bits(Environment):
-    """What the alternating bit comes to where lines are left out."""
+    """The alternating bit where lines are left out."""
 
     STATES, INITIAL = (THERE,), THERE
 

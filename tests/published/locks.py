@@ -78,7 +78,7 @@ class Lock(ClosedSystem):
 
 
 class History(Environment):
-    """Whose turn it is."""
+    """The turn of each process."""
 
     STATES, INITIAL = ("kept",), "kept"
 

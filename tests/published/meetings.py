@@ -74,7 +74,7 @@ class Chameneos(Environment):
 
 
 class Place(Environment):
-    """Who waits, and how many meetings there were."""
+    """The process that waits, and how many meetings there were."""
 
     STATES, INITIAL = (THERE,), THERE
 
@@ -208,7 +208,7 @@ class Election(ClosedSystem):
 
 
 class Tree(Environment):
-    """What each of five nodes knows of its distance from the root, and of the way there."""
+    """The knowledge of each of five nodes of its distance from the root, and of the way there."""
 
     STATES, INITIAL = (THERE,), THERE
 

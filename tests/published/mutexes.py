@@ -193,7 +193,7 @@ class Claimant(Environment):
 
 
 class Post(Environment):
-    """What arrives at a process from another; nothing where a clock would go too far."""
+    """The posts that arrive at a process from another; nothing where a clock would go too far."""
 
     INDEX = ("process", "sender")
     STATES, INITIAL = (THERE,), THERE

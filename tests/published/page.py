@@ -37,7 +37,7 @@ BROKEN_HEADER = ("model", "claim that is published as broken", "counterexample",
 
 
 def kept() -> dict[str, Any]:
-    """What was counted last, by the names of models."""
+    """Return what was counted last, by the names of models."""
     found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
     return found
 

@@ -101,7 +101,7 @@ class Call(Environment):
 
 
 class Token(Environment):
-    """Where the token is."""
+    """The place of the token."""
 
     STATES, INITIAL = (THERE,), THERE
 

@@ -19,7 +19,7 @@ THERE = "there"
 
 
 class Choice(Environment):
-    """What is chosen: nothing, or one number."""
+    """The choice: nothing, or one number."""
 
     STATES, INITIAL = (THERE,), THERE
 

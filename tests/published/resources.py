@@ -1,4 +1,4 @@
-"""What is shared, asked for and handed over: specifications of the TLA+ examples."""
+"""Shared resources that are asked for and handed over: specifications of the TLA+ examples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THERE = "there"
 
 
 class Client(Environment):
-    """What a client asks for and what it has, as sets of bits."""
+    """The resources that a client asks for and has, as sets of bits."""
 
     INDEX = ("client",)
     STATES, INITIAL = (THERE,), THERE
@@ -30,7 +30,7 @@ class Client(Environment):
 
 
 class Demand(Environment):
-    """What a client may do with one set of resources."""
+    """The demands of a client on one set of resources."""
 
     INDEX = ("client", "subset")
     STATES, INITIAL = (THERE,), THERE

@@ -246,7 +246,7 @@ class Hearer(Environment):
 
 
 class Voice(Environment):
-    """What a node hears from another."""
+    """The voice of one node in another."""
 
     INDEX = ("node", "other")
     STATES, INITIAL = (THERE,), THERE

@@ -299,7 +299,7 @@ class KeepsHalf(HalfOfIt):
 
 
 class LeavesThePartInTheRest(CommitsInParts):
-    """What is handed back has the part that is committed, which is then committed again."""
+    """The rest that is handed back has the committed part, which is then committed again."""
 
     task_committer = KeepsHalf
 
@@ -310,6 +310,6 @@ class LosesHalf(HalfOfIt):
 
 
 class HandsBackNoRest(CommitsInParts):
-    """What is handed back is the part that is committed alone."""
+    """The rest that is handed back is the part that is committed alone."""
 
     task_committer = LosesHalf

@@ -1,4 +1,6 @@
-"""What hangs in tests of limits: the limit has passed as soon as something hangs, and no sooner."""
+"""The calls that hang in tests of limits: the limit has passed as soon as something hangs, and no
+sooner.
+"""
 
 from __future__ import annotations
 

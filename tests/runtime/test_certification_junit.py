@@ -60,7 +60,7 @@ RULES = {
 
 
 def broken_rules(element: ElementTree.Element) -> list[str]:
-    """What the schema does not allow of an element, and of what is in it."""
+    """Return what the schema does not allow of an element, and of what is in it."""
     rule, given = RULES.get(element.tag), set(element.attrib)
     if rule is None:
         return [f"there is no {element.tag}"]

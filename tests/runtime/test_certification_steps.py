@@ -72,7 +72,7 @@ def test_each_call_of_a_step_is_struck_by_a_dying_task_by_a_dying_driver_and_by_
 
 
 class CommitsUnseen(broken_steps.Stepped):
-    """What its tasks commit is not seen, while its committer writes files."""
+    """The commits of its tasks are not seen, while its committer writes files."""
 
     task_committer = broken_steps.UnseenRowFiles
 

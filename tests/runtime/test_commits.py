@@ -1,4 +1,4 @@
-"""What a stored checkpoint carries of earlier ones, and what a start makes of it."""
+"""The traces of earlier checkpoints in a stored one, and what a start makes of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = {0: ["row"]}
 
 
 def carried(job: SimulatedJob, checkpoint: int) -> dict[int, Any]:
-    """What a stored checkpoint says of earlier ones."""
+    """Return what a stored checkpoint says of earlier ones."""
     return job.store.load(checkpoint).uncommitted
 
 

@@ -44,7 +44,7 @@ SUBTASKS = 2
 
 @dataclass
 class Account:
-    """What one coordinator was told, and what of it breaks the contract."""
+    """The calls of one coordinator, and what of them breaks the contract."""
 
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     ready: dict[tuple[int, int], SubtaskGateway] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class Run:
         )
 
     def told(self, subtask: int) -> list[tuple[Any, ...]]:
-        """What was said of one subtask's attempts, without reasons and events."""
+        """Return what was said of one subtask's attempts, without reasons and events."""
         return [c[:3] for c in self.account.calls if c[0] != "event" and c[1] == subtask]
 
     def finish(self) -> None:

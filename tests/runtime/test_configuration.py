@@ -1,4 +1,4 @@
-"""What a job can be told, and what it does with it."""
+"""The settings of a job, and what it does with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a coordinator is given to work with: every part of its context, in a simulated job."""
+"""The context of a coordinator: every part of it, in a simulated job."""
 
 from __future__ import annotations
 

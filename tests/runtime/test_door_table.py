@@ -54,7 +54,7 @@ def members_of(user_code: type) -> Iterator[str]:
 
 
 def is_for_users(one: Any) -> bool:
-    """Whether it is an abstract class or a protocol."""
+    """Return whether it is an abstract class or a protocol."""
     return inspect.isclass(one) and (inspect.isabstract(one) or getattr(one, "_is_protocol", False))
 
 

@@ -30,7 +30,7 @@ class TestFaultyWithoutFaults(TransportContract):
 
 
 def acknowledged(*faults: Fault, doomed: Fate | None = None) -> list[Any]:
-    """What the driver hears of a barrier, with what is late at the end."""
+    """Return what the driver hears of a barrier, with what is late at the end."""
     harness, inbox = FaultyHarness(1, *faults), RecordingInbox()
     transport = harness.transport
     transport.open(inbox)

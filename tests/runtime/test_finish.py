@@ -1,4 +1,4 @@
-"""Which simulated jobs have settled or finished, and which have failed."""
+"""Simulated jobs that have settled or finished, and those that have failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What hangs at the end of a job, or beside it, holds up neither its end nor the interpreter's."""
+"""A call that hangs at the end of a job, or beside it, holds up neither its end nor the
+interpreter's.
+"""
 
 from __future__ import annotations
 

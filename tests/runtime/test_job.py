@@ -1,4 +1,4 @@
-"""What a job does about user code that raises, futures never completed, and stores that fail."""
+"""The job's answer to user code that raises, futures never completed, and stores that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes late or twice to a running job changes nothing, and is not refused.
+"""A message that comes late or twice to a running job changes nothing, and is not refused.
 
 Each test lets a message, a timer or a future of the past reach the job master's queue, as any of
 them may in production, and holds that all machines stand where they stood, that no user code was
@@ -42,7 +42,7 @@ WORDS: list[list[Any]] = [
 
 @contextmanager
 def nothing_comes_of_it(job: SimulatedJob, script: Script) -> Iterator[None]:
-    """What is posted meanwhile is processed, and all is as before."""
+    """Return what is posted meanwhile is processed, and all is as before."""
     job.drain()
 
     def everything() -> Any:

@@ -1,4 +1,4 @@
-"""What an earlier snapshot without a checkpoint leaves behind concerns no later one."""
+"""The leavings of an earlier snapshot without a checkpoint concern no later one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What user code raises is told with where in that code, and with no frame of ours before it."""
+"""An exception of user code is told with its place, and with no frame of ours before it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MOMENTS, SETTLED = 90, 120
 
 @dataclass
 class Outside:
-    """What outlives the driver: a target that keeps numbers, and what the work has done."""
+    """All that outlives the driver: a target that keeps numbers, and what the work has done."""
 
     visible: dict[int, Committables] = field(default_factory=dict)
     worked: list[tuple[int, Committables]] = field(default_factory=list)
@@ -70,7 +70,7 @@ def checkpointed(job: SimulatedJob, times: int = 1) -> None:
 
 
 def debts(job: SimulatedJob, checkpoint: int) -> dict[int, Any]:
-    """What a stored checkpoint says is owed."""
+    """Return what a stored checkpoint says is owed."""
     return debts_of(job.store.load(checkpoint))
 
 

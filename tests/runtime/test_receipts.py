@@ -31,7 +31,7 @@ def job_of(is_slow: bool, recreated: bool) -> SimulatedJob:
 
 
 def check_every_checkpoint(job: SimulatedJob) -> int:
-    """How many receipts the newest checkpoint holds, after each of them was found filed."""
+    """Return how many receipts the newest checkpoint holds, after each of them was found filed."""
     found = job.master.checkpoints.latest
     if found is None:
         return 0

@@ -1,4 +1,4 @@
-"""What a process may say to the driver; the wrong messages are made from the declared forms."""
+"""The messages of a process to the driver; the wrong ones are made from the declared forms."""
 
 from __future__ import annotations
 

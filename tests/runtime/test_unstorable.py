@@ -1,4 +1,4 @@
-"""What a job does about a snapshot or a checkpoint that no store can hold."""
+"""The job's answer to a snapshot or a checkpoint that no store can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told of user code that fails: at once, with its lines, and each line once."""
+"""The report to a person on user code that fails: at once, with its lines, and each line once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker makes of the driver's messages, be they repeated, missing or early."""
+"""The worker's answers to the driver's messages, be they repeated, missing or early."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def worker(script: Script, sent: list[Any]) -> Worker:
 
 
 def said(sent: list[Any]) -> list[Any]:
-    """What was sent since the last look."""
+    """Return what was sent since the last look."""
     lines, sent[:] = list(sent), []
     return lines
 
@@ -178,7 +178,7 @@ class Handing(Operator):
 
 
 def answer_to_a_barrier(operator: Operator) -> Any:
-    """What a worker of this one operator sends last after the barrier of checkpoint 1."""
+    """Return what a worker of this one operator sends last after the barrier of checkpoint 1."""
     sent: list[Any] = []
     one = Worker(
         ScriptedProgram({"sink": operator}),

@@ -44,7 +44,7 @@ class RecordingInbox:
 
 
 class TransportHarness(Protocol):
-    """What the suite needs of the place where a transport runs."""
+    """The needs of the suite on the place where a transport runs."""
 
     @property
     def transport(self) -> Transport:

@@ -49,7 +49,7 @@ class Walk:
 
     @property
     def changes(self) -> int:
-        """How often a call is in another file than the call before it."""
+        """Return how often a call is in another file than the call before it."""
         return sum(one[0] != next_[0] for one, next_ in itertools.pairwise(self.calls))
 
     def __str__(self) -> str:

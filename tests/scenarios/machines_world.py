@@ -136,7 +136,7 @@ Fired = tuple[str, tuple[int, ...], str, tuple[Any, ...]]
 
 
 def value(word: str) -> int | str | bool:
-    """What a word of a command stands for."""
+    """Return what a word of a command stands for."""
     if word in ("true", "false"):
         return word == "true"
     return int(word) if word.removeprefix("-").isdigit() else word
@@ -255,8 +255,8 @@ class MachinesWorld:
     def _told_of(
         self, trigger: str, arguments: tuple[Any, ...], usual: list[tuple[str, str]]
     ) -> str:
-        """What comes of a trigger in one line, and of the commands that come to something else
-        after it than is `usual`.
+        """Return what comes of a trigger in one line, and of the commands that come to something
+        else after it than is `usual`.
         """
         self.do_fire(trigger, *arguments)
         told, self.lines = self.lines, []

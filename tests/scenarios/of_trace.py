@@ -25,7 +25,7 @@ EVENTS_MAX = 200
 
 
 class NoScenario(Exception):
-    """What is given cannot become one."""
+    """The text that is given cannot become a scenario."""
 
 
 def scenario_of_trace(paths: list[str], events_max: int = EVENTS_MAX) -> str:

@@ -84,7 +84,7 @@ def paragraphs_of(text: str) -> Iterator[str]:
 
 
 def world_of(text: str) -> Callable[[dict[str, int]], World]:
-    """What makes the world of a file."""
+    """Return what makes the world of a file."""
     first = re.search(rf"^(\w+)[^\n]*\n(?:[^\n]+\n)*{DASHES}$", text, re.MULTILINE)
     assert first, "a file has a block"
     return WORLDS[first[1]]

@@ -1,4 +1,5 @@
-"""Who goes around handles, and which decisions of shells are no rows, each with the reason.
+"""The list of files that go around handles, and of the decisions of shells that are no rows, each
+with the reason.
 
 `test_machines_decide.py` refuses what stands here and is not there any more.
 """
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Way:
-    """What a file imports or names to go around handles, and why."""
+    """The import or name by which a file goes around handles, and why."""
 
     names: tuple[str, ...]
     reason: str

@@ -1,4 +1,4 @@
-"""Which errors a function raises by itself, read from its source.
+"""The errors that a function raises by itself, read from its source.
 
 Follows the helpers of its own module and class whose names begin with an underscore, and makers of
 errors as in `raise _made(...)`; leaves out what a `try` around it catches for good. It follows
@@ -38,7 +38,7 @@ class Search:
         self._names: dict[str, Any] = {}
 
     def errors_of(self, function: Callable[..., Any]) -> Errors:
-        """What a call of it raises; nothing for one that is being looked at already."""
+        """Return what a call of it raises; nothing for one that is being looked at already."""
         if function not in self._known:
             self._known[function] = set()
             outer, self._names = self._names, vars(sys.modules[function.__module__])
@@ -65,7 +65,7 @@ class Search:
         return found
 
     def _caught(self, handler: ast.ExceptHandler) -> list[type[BaseException]]:
-        """What ends here: nothing if it may be raised on."""
+        """Return what ends here: nothing if it may be raised on."""
         if any(isinstance(node, ast.Raise) and node.exc is None for node in ast.walk(handler)):
             return []
         named = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
@@ -82,7 +82,7 @@ class Search:
         return {error} if inspect.isclass(error) and issubclass(error, BaseException) else set()
 
     def _thing(self, name: ast.expr | None) -> Any:
-        """What a name, or one with a dot, stands for in the module; None if it is not there."""
+        """Return what a name, with a dot or not, names in the module; None if it is not there."""
         if isinstance(name, ast.Attribute):
             return getattr(self._thing(name.value), name.attr, None)
         if isinstance(name, ast.Name):

@@ -47,14 +47,16 @@ def lines_of(page: Path) -> list[Line]:
 
 
 def owner_of(name: str, modules: tuple[str, ...]) -> Any:
-    """What the first part of a name stands for; None where no module has it."""
+    """Return what the first part of a name stands for; None where no module has it."""
     first = name.partition(".")[0]
     found = [importlib.import_module(module) for module in modules]
     return next((getattr(module, first) for module in found if hasattr(module, first)), None)
 
 
 def resolves(name: str, modules: tuple[str, ...]) -> bool:
-    """Whether `name` is an attribute, a field, or a method of something in one of the modules."""
+    """Return whether `name` is an attribute, a field, or a method of something in one of the
+    modules.
+    """
     return any(_reaches(importlib.import_module(module), name.split(".")) for module in modules)
 
 

@@ -1,5 +1,5 @@
-"""What the bugs of others demand of commits: each claim is checked, each variant without it fails,
-and each test that is named is there.
+"""The demands of others' bugs on commits: each claim is checked, each variant without it fails, and
+each test that is named is there.
 """
 
 from __future__ import annotations

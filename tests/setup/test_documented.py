@@ -119,7 +119,7 @@ def members(cls: type) -> Iterator[str]:
 
 
 def says_what_it_is(cls: type, name: str) -> bool:
-    """Whether a member has words of its own, or those of what it implements."""
+    """Return whether a member has words of its own, or those of what it implements."""
     described = (*cls.__mro__, *IMPLEMENTED.get(cls.__name__, ()))
     return any(inspect.getdoc(vars(base)[name]) for base in described if name in vars(base))
 
@@ -141,7 +141,7 @@ SPECIAL = ("__init__", "__post_init__", "__iter__", "__next__", "__enter__", "__
 
 
 def callables(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """What a caller may call of a class's own, constructors and properties included."""
+    """Return what a caller may call of a class's own, constructors and properties included."""
     for name, member in vars(cls).items():
         function = member
         if isinstance(member, property):
@@ -155,7 +155,7 @@ def callables(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def words_about(cls: type, name: str) -> str:
-    """What is said of a member, where it stands or at its class, or by what it implements."""
+    """List what is said of a member, where it stands or at its class, or by what it implements."""
     described = (*cls.__mro__, *IMPLEMENTED.get(cls.__name__, ()))
     known = [base for base in described if name in vars(base)]
     return " ".join(f"{inspect.getdoc(vars(base)[name])} {base.__doc__}" for base in known)

@@ -1,4 +1,6 @@
-"""What is built holds every module once, under the import name, and nothing that is only for us."""
+"""The package as it is built holds every module once, under the import name, and nothing that is
+only for us.
+"""
 
 from __future__ import annotations
 

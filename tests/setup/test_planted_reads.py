@@ -107,7 +107,7 @@ def module_of(patch: pytest.MonkeyPatch, place: Place, code: str) -> Any:
 
 
 def take_a_checkpoint(patch: pytest.MonkeyPatch, owner: Any, name: str, planted: Any) -> str:
-    """Why a checkpoint of a job with the planted shell was not taken."""
+    """Return why a checkpoint of a job with the planted shell was not taken."""
     patch.setattr(owner, name, getattr(planted, name))
     job = simulated(Script())
     job.settle()

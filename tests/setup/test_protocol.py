@@ -80,7 +80,7 @@ def test_what_the_text_between_the_tables_names_is_there_too() -> None:
 
 
 def claims(system: type[ClosedSystem]) -> str:
-    """What a closed system claims, and its surroundings with it."""
+    """Return what a closed system claims, and its surroundings with it."""
     machines = [machine for kind in system.MACHINES.values() for machine in kind.__mro__]
     asserting = {inspect.getmodule(machine) for machine in machines} - {inspect.getmodule(Machine)}
     sources = [

@@ -1,4 +1,4 @@
-"""What ships is used by what ships: no module of the package is reached by tests alone."""
+"""Each module that ships is used by what ships: none is reached by tests alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def modules() -> dict[str, list[Path]]:
 
 
 def named(path: Path) -> Iterator[str]:
-    """What a file imports, and names of modules that stand in its texts."""
+    """Return what a file imports, and names of modules that stand in its texts."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node.module

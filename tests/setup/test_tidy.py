@@ -71,7 +71,7 @@ def our_programs() -> Iterator[tuple[str, str]]:
 
 
 class Outline(NamedTuple):
-    """What the rules ask of a program's syntax tree, which is large and made once."""
+    """The questions of the rules to a program's syntax tree, which is large and made once."""
 
     packages: set[str]
     """Those that it imports anything from."""

@@ -62,7 +62,7 @@ class NotTaken(SoakFailed):
 
 @dataclass
 class Tally:
-    """What was done so far."""
+    """The deeds so far."""
 
     rounds: int = 0
     rows: int = 0

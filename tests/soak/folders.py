@@ -1,4 +1,4 @@
-"""Where a landing zone's files lie, and where a table is that an independent reader reads.
+"""The places of a landing zone's files, and of a table that an independent reader reads.
 
 On a disk, files come by renames, and DuckDB reads the table where it is. In an object store, files
 are put whole or in parts, and what the table's log shows is copied by another client than epochgate
@@ -63,7 +63,7 @@ class Directory:
 
 
 class Prefix:
-    """What is below a URL of a server that does not encrypt."""
+    """The objects below a URL of a server that does not encrypt."""
 
     def __init__(self, url: str) -> None:
         self._store: Any = from_url(url, client_options={"allow_http": True})

@@ -40,7 +40,7 @@ FOLLOWING = ["--follow", "--settle-s", "0.5", "--rows-per-second", "2000"]
 
 @dataclass(frozen=True)
 class Grounds:
-    """Where a round takes place: source and target as the job is given them, and as seen."""
+    """The grounds of a round: source and target as the job is given them, and as seen."""
 
     source: str
     target: str

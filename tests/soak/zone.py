@@ -182,7 +182,7 @@ class LandingZone:
 
     @property
     def rows(self) -> int:
-        """How many rows have to arrive."""
+        """Return how many rows have to arrive."""
         return self._next_id
 
     def act(self) -> None:

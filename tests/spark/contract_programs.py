@@ -1,4 +1,6 @@
-"""What the tests of the contract run in the tasks; the module travels to them by value."""
+"""The programs that the tests of the contract run in the tasks; the module travels to them by
+value.
+"""
 
 from __future__ import annotations
 

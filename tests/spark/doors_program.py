@@ -60,7 +60,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Value:
-    """What a door returns instead of what it should."""
+    """The value that a door returns instead of the right one."""
 
     value: Any
 

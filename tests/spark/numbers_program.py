@@ -204,7 +204,7 @@ class RangeCommitter(Committer):
         assert again == committables, f"checkpoint {checkpoint_id} was committed with other ranges"
 
     def problems(self, parallelism: int, last: int) -> list[str]:
-        """What is not exactly once."""
+        """Return what is not exactly once."""
         expected = dict.fromkeys(range(parallelism), 1)
         problems = []
         for checkpoint_id in sorted(self.committed):

@@ -1,4 +1,6 @@
-"""What the tests of jobs on real Spark share: a number job, its processes, and how to end them."""
+"""The common part of the tests of jobs on real Spark: a number job, its processes, and how to end
+them.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +131,7 @@ def is_gone(pid: int) -> bool:
 
 
 def is_idle(pid: int) -> bool:
-    """Whether a process is gone, or uses less than a fifth of a core."""
+    """Return whether a process is gone, or uses less than a fifth of a core."""
     try:
         return bool(psutil.Process(pid).cpu_percent(0.2) < 20)
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""What Flink promises to coordinators, in real Spark jobs: several promises are kept in each."""
+"""The promises of Flink to coordinators, in real Spark jobs: several are kept in each."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def outcome(sent: SendFuture) -> Future[str]:
 
 @dataclass
 class Played:
-    """What one job has shown, and what it came to."""
+    """The calls that one job has shown, and what it came to."""
 
     script: Script
     answers: dict[str, Any]

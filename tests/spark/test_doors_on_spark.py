@@ -161,7 +161,7 @@ FILES = ("doors_program.py", "test_doors_on_spark.py")
 
 
 def is_told(text: str, raised: type[BaseException]) -> bool:
-    """Whether a reason names the type, and a file and line of the user's code."""
+    """Return whether a reason names the type, and a file and line of the user's code."""
     return raised.__name__ in text and any(f'{file}", line ' in text for file in FILES)
 
 

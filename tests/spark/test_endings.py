@@ -15,7 +15,7 @@ PROCESS = TaskProcess(subtask=0, identity=7, host="host", pid=1)
 
 
 class Processes:
-    """What came and was ended, as `Endings` is told."""
+    """The processes that came and were ended, as `Endings` is told."""
 
     def __init__(self) -> None:
         self.has_successor = False

@@ -1,4 +1,4 @@
-"""Which jobs are refused because their key can be read on the network, and what they are told."""
+"""Jobs that are refused because their key can be read on the network, and what they are told."""
 
 from __future__ import annotations
 

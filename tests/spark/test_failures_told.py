@@ -1,4 +1,4 @@
-"""What a user is told when Spark brings up no process, or one that fails before it can speak."""
+"""The report to a user when Spark brings up no process, or one that fails before it can speak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hellos are those of a process that Spark has started."""
+"""The hellos of a process that Spark has started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What an attempt has left in its process is found, and what goes by itself is waited for."""
+"""The leavings of an attempt in its process are found, and those that go by themselves are waited
+for.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def attempt() -> Iterator[ExitStack]:
-    """What the attempt has; given back at the end of the test."""
+    """Return what the attempt has; given back at the end of the test."""
     with ExitStack() as kept:
         yield kept
 

@@ -206,7 +206,7 @@ def intruder(job: NumberJob, **changes: Any) -> TaskChannel:
 
 
 def last_words(channel: TaskChannel, messages: list[Any]) -> str:
-    """Why the driver closes the channel."""
+    """Return why the driver closes the channel."""
     try:
         channel.send_many(messages)
         while True:

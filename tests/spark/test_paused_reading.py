@@ -1,4 +1,6 @@
-"""When a connection is not read, and when again: both threads of its window, by hand."""
+"""The times at which a connection is not read, and is read again: both threads of its window, by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ class Counted:
 
 
 class Paused:
-    """What reads, by hand: the connection, and the calls that wait for the wire's thread."""
+    """The reader by hand: the connection, and the calls that wait for the wire's thread."""
 
     def __init__(self) -> None:
         self.is_paused = False
@@ -49,13 +51,15 @@ class ByHand:
         self.window = ReceiveWindow(self.reader, connection)
 
     def receive(self, message_bytes: int, messages: int = 1) -> bool:
-        """Whether the connection is read after these more bytes and messages."""
+        """Return whether the connection is read after these more bytes and messages."""
         self.connection.delivered_bytes += message_bytes
         self.window.received(self.inbox, messages)
         return not self.reader.is_paused
 
     def handle(self, marks: int = 1) -> bool:
-        """Whether the connection is read after as much more was handled as `marks` stand for."""
+        """Return whether the connection is read after as much more was handled as `marks` stand
+        for.
+        """
         for _ in range(marks):
             self.inbox.marks.popleft()()
         while self.reader.calls:

@@ -1,4 +1,4 @@
-"""What a reader of all traffic between the hosts of a job sees of it, on a standalone cluster."""
+"""The view of a reader of all traffic between the hosts of a job, on a standalone cluster."""
 
 from __future__ import annotations
 

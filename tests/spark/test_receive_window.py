@@ -1,4 +1,6 @@
-"""What tasks say faster than the driver takes it waits in the network, not on the driver."""
+"""The words of tasks that come faster than the driver takes them wait in the network, not on the
+driver.
+"""
 
 from __future__ import annotations
 

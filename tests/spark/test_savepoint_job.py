@@ -26,7 +26,7 @@ def read(first: int) -> range:
 
 
 class Table:
-    """Where the driver writes, once for each checkpoint."""
+    """The table to which the driver writes, once for each checkpoint."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)

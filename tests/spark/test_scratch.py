@@ -1,4 +1,4 @@
-"""What a session writes is removed, also when its driver was killed; never what is in use."""
+"""Files that a session writes are removed, also when its driver was killed; never those in use."""
 
 from __future__ import annotations
 

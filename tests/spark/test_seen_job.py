@@ -1,4 +1,4 @@
-"""What a user sees of a job on Spark: a few lines in the log, and its name in Spark's UI."""
+"""The view of a user on a job on Spark: a few lines in the log, and its name in Spark's UI."""
 
 from __future__ import annotations
 

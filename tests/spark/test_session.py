@@ -1,4 +1,4 @@
-"""Which sessions a job can run on, and what is said about the others."""
+"""The sessions that a job can run on, and what is said about the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels to executors that have nothing."""
+"""The code that travels to executors that have nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program needs of the user's own modules travels with it; nothing else has to be said."""
+"""The user's own modules that a program needs travel with it; nothing else has to be said."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def limit_in_a_worker(data: bytes, folder: Path) -> str:
-    """What the program says in a process that has the archive before an installed package."""
+    """Tell what the program says in a process that has the archive before an installed package."""
     (folder / "program").write_bytes(data)
     archive = build_archive(folder)
     script = (

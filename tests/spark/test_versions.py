@@ -1,4 +1,4 @@
-"""Which versions of Spark and Python are known to work, and what is said of others."""
+"""The versions of Spark and Python that are known to work, and what is said of others."""
 
 from __future__ import annotations
 

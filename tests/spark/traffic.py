@@ -1,4 +1,5 @@
-"""What passes the loopback interface between addresses, as a program with root's rights reads it.
+"""The traffic on the loopback interface between addresses, as a program with root's rights reads
+it.
 
 Processes of one host speak to each other too, Spark's JVMs with the Python beside them: from
 127.0.0.1 to itself. Tests therefore give their hosts other addresses of the interface.
@@ -43,7 +44,7 @@ class Traffic:
         self._sock.close()
 
     def shows(self, secret: bytes) -> bool:
-        """Whether a connection has carried `secret`."""
+        """Return whether a connection has carried `secret`."""
         return any(
             secret in b"".join(data for _, data in sorted(segments.items()))
             for segments in list(self._segments.values())

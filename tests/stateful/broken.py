@@ -63,7 +63,7 @@ class JobOfAnyAcknowledgement(Job):
 
 
 class GatewayThatHandsOn(Gateway):
-    """What was held for a failed attempt waits for its successor."""
+    """Events that were held for a failed attempt wait for its successor."""
 
     def pass_on(self, event: Opaque) -> None:
         if self.reaches_attempt():

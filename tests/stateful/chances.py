@@ -1,4 +1,4 @@
-"""Where the draws of a session come from: one generator, seeded with the session's number.
+"""The source of a session's draws: one generator, seeded with the session's number.
 
 Hypothesis' own generator begins with small examples, makes most of the others from parts of earlier
 ones, and takes constants from whatever modules are imported, so that a session differs with the

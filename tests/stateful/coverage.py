@@ -1,5 +1,5 @@
-"""What a fuzzing session has reached: rows of every machine, checkpoints, failovers, and the
-schedule of the last example, which is the shrunk one when something was found.
+"""The reach of a fuzzing session: rows of every machine, checkpoints, failovers, and the schedule
+of the last example, which is the shrunk one when something was found.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Coverage:
             self.progress()
 
     def taken(self, machine: str, trigger: str, dest: str | None) -> int:
-        """How often a row with this trigger and dest was taken; None stays."""
+        """Return how often a row with this trigger and dest was taken; None stays."""
         return sum(
             count
             for (name, _, row), count in self.rows.items()
@@ -50,7 +50,7 @@ class Coverage:
         )
 
     def taken_into(self, machine: str, dest: str) -> int:
-        """How often a row of the machine led into this state."""
+        """Return how often a row of the machine led into this state."""
         return sum(
             n for (name, _, row), n in self.rows.items() if (name, row.dest) == (machine, dest)
         )
@@ -65,7 +65,7 @@ class Coverage:
         ]
 
     def rows_known(self) -> int:
-        """How many rows there are, each once for each of its source states."""
+        """Return how many rows there are, each once for each of its source states."""
         return sum(len(machine.expanded_rows()) for machine in Job.MACHINES.values())
 
 

@@ -131,7 +131,7 @@ class FuzzedJob:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.simulated.is_over
 
     # what can be done
@@ -301,7 +301,7 @@ class FuzzedJob:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """What the job master raises in here is a violation of I6."""
+        """Return what the job master raises in here is a violation of I6."""
         try:
             yield
         except InvariantViolated:

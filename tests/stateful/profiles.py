@@ -1,4 +1,4 @@
-"""How long fuzzing runs, and the session that runs it; the one place where profiles are set.
+"""The length of fuzzing, and the session that runs it; the one place where profiles are set.
 
 `dev` is what `make test` runs, `ci` what `make check` runs, also on broken jobs, and `nightly`
 explores.
@@ -17,7 +17,7 @@ from tests.stateful.stateful import JobUnderFuzzing
 
 @dataclass(frozen=True)
 class Profile:
-    """How many examples, and of how many steps each."""
+    """The number of examples, and of steps of each."""
 
     examples: int
     steps: int

@@ -101,7 +101,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         self._crashes_at_end = False
 
     def is_running(self) -> bool:
-        """Whether there is a job, and it is not over."""
+        """Return whether there is a job, and it is not over."""
         return self.fuzzed is not None and not self.fuzzed.is_over
 
     @property

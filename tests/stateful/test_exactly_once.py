@@ -43,7 +43,7 @@ def test_the_suite_finds(what: str) -> None:
 
 
 def finding(job: type[Job], number: int | None) -> InvariantViolated | None:
-    """What one session finds."""
+    """Return what one session finds."""
     broken = type("BrokenJobUnderFuzzing", (JobUnderFuzzing,), {"job": job})
     try:
         explore(broken, PROFILES["ci"], number, shrinks=False)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.fuzz
 
 
 def schedules(number: int | None) -> list[list[str]]:
-    """What happens in a session, one list for each example."""
+    """Return what happens in a session, one list for each example."""
     coverage, seen = Coverage(), list[list[str]]()
     coverage.progress = lambda: seen.append(coverage.schedule)
     explore(type("JobUnderFuzzing", (JobUnderFuzzing,), {"coverage": coverage}), PROFILE, number)

@@ -33,7 +33,7 @@ def unknown_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told_and_restored(world: World) -> None:
-    """What a coordinator was told is aborted is never restored."""
+    """Return what a coordinator was told is aborted is never restored."""
     aborted: set[int] = set()
     restored: list[int] = []
 

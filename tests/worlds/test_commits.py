@@ -1,4 +1,4 @@
-"""What a job does at and after its commits, it does in a world as well."""
+"""Commits and the work after them, in a world as in a job."""
 
 from __future__ import annotations
 

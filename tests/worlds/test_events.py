@@ -1,5 +1,5 @@
-"""What coordinators and operators send each other in a world arrives as it does through Spark's
-wire: as a copy of plain values, or with the wire's error.
+"""Events between coordinators and operators arrive in a world as they do through Spark's wire: as a
+copy of plain values, or with the wire's error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the guide on tests shows of simulated tests runs, and fails as it says."""
+"""The simulated tests that the guide on tests shows run, and fail as it says."""
 
 from __future__ import annotations
 

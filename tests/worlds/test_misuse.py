@@ -1,5 +1,5 @@
-"""What a test gives wrongly is told as the test's fault, with the argument; what a user's class
-leaves out is told with what to add.
+"""A wrong argument of a test is told as the test's fault; what a user's class leaves out is told
+with what to add.
 """
 
 from __future__ import annotations

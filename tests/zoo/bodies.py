@@ -25,7 +25,7 @@ LOCAL = {"die", "lose-connection", "usurp", "hear-again"}
 
 
 class Notes:
-    """What user code has seen, over all drivers and processes of a run."""
+    """The notes of user code, over all drivers and processes of a run."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []

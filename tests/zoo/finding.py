@@ -95,7 +95,7 @@ def fuzzed(bug: Bug) -> Fuzzed | None:
 
 
 def fuzzed_again(bug: Bug, seed: int | None) -> str:
-    """What the run of one seed says."""
+    """Return what the run of one seed says."""
     assert bug.plant is not None
     with in_the_runtime(bug.plant):
         found = _search(bug).scan([] if seed is None else [seed])
@@ -114,7 +114,7 @@ def explored(bug: Bug) -> Explored:
 
 
 def explored_again(bug: Bug, word: str) -> str:
-    """What the schedule of this token says."""
+    """Return what the schedule of this token says."""
     assert bug.plant is not None
     with in_the_runtime(bug.plant):
         return told(_short(bug).replay(word).failure)
@@ -130,12 +130,12 @@ def _short(bug: Bug) -> Search:
 
 
 def told(run: Run | None) -> str:
-    """Which claim a run breaks; empty if none."""
+    """Return which claim a run breaks; empty if none."""
     return "" if run is None or run.broken is None else f"{run.broken.kind}: {run.broken.claim}"
 
 
 def measured(bug: Bug) -> dict[str, Any]:
-    """What all finders come to, as plain values."""
+    """Return what all finders come to, as plain values."""
     plain = {
         "checked": checked(bug),
         "design": checked_design(bug),

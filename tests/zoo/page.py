@@ -26,7 +26,7 @@ HEADER = ("bug of", "there", "planted here", "checker", "fuzzer", "systematic mo
 
 
 def found() -> dict[str, Any]:
-    """What is kept of the last measurement, by the names of bugs."""
+    """Return what is kept of the last measurement, by the names of bugs."""
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
     return kept
 
@@ -54,7 +54,7 @@ def _sums(kept: dict[str, Any]) -> str:
 
 
 def is_found(one: dict[str, Any]) -> bool:
-    """Whether any finder sees the bug."""
+    """Return whether any finder sees the bug."""
     explored = one["explored"]
     return bool(
         one["checked"] or one["design"] or one["fuzzed"] or (explored and explored["token"])

@@ -1,4 +1,4 @@
-"""How a bug is planted: in a machine that runs, whose broken rows or actions are then read by the
+"""The planting of a bug: in a machine that runs, whose broken rows or actions are then read by the
 checker and executed by the runtime; or in the runtime around the machines, which no checker sees.
 """
 

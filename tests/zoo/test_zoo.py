@@ -25,7 +25,7 @@ pytest.importorskip("hypothesis")
 
 
 def without_seconds(one: Any) -> Any:
-    """What is the same each time."""
+    """Return what is the same each time."""
     values = one if one is None or isinstance(one, dict) else asdict(one)
     return values and {name: value for name, value in values.items() if name != "seconds"}
 

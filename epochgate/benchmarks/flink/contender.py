@@ -1,4 +1,4 @@
-"""What both systems are asked to do, whatever they do it with."""
+"""The tasks of both systems, whatever they do them with."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Streamed(NamedTuple):
 
 
 class CheckpointTime(NamedTuple):
-    """How long a checkpoint took: on the clock of the one who requests it, and as the system itself
-    reports it.
+    """The time that a checkpoint took: on the clock of the one who requests it, and as the system
+    itself reports it.
     """
 
     clock_ms: float

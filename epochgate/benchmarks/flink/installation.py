@@ -1,4 +1,5 @@
-"""Where Flink 2.3.0 and a Java compiler are, and how Java sources are compiled against Flink.
+"""The installation of Flink 2.3.0 and a Java compiler, and how Java sources are compiled against
+Flink.
 
 `make conformance` and `make bench-flink` install Flink into an environment of its own. Decides
 nothing about what is compiled. Runs in the process that calls, with the compiler as its child.

@@ -1,4 +1,4 @@
-"""What is measured of each system, and in which order: one system runs at a time, in turn.
+"""The measurements of each system, and their order: one system runs at a time, in turn.
 
 Each turn starts the system, lets it get warm, measures and ends it, so that neither shares the
 machine with the other. Leaves to `tables` what is made of the samples.
@@ -33,8 +33,8 @@ SNMP = Path("/proc/net/snmp")
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done in each turn; of checkpoints less at the greater parallelisms, where Flink
-    takes seconds for one.
+    """The effort of each turn; of checkpoints less at the greater parallelisms, where Flink takes
+    seconds for one.
     """
 
     events: int = 200_000
@@ -50,7 +50,7 @@ class Effort:
 
 @dataclass
 class Samples:
-    """What was measured of one system at one parallelism, over all turns."""
+    """The measurements of one system at one parallelism, over all turns."""
 
     in_calls_per_s: list[float] = field(default_factory=list)
     by_thread_per_s: list[float] = field(default_factory=list)
@@ -78,8 +78,8 @@ Found = dict[tuple[str, int], Samples]
 
 
 class Used:
-    """What a block has used: processor time of driver and others, and TCP segments that were sent
-    by anything in this network namespace.
+    """The use of a block: processor time of driver and others, and TCP segments that were sent by
+    anything in this network namespace.
     """
 
     def __init__(self, job: Contender) -> None:

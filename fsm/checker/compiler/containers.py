@@ -195,7 +195,7 @@ class Containers(Choices):
         scope.block.append(Store(place.cell, value))
 
     def without(self, scope: Scope, left: Expr, right: Expr) -> Expr:
-        """What is in one set and not in another."""
+        """Return what is in one set and not in another."""
         left = self.kept(scope, left, "s")
         return fold("-", left, fold("&", left, right))
 

@@ -286,7 +286,7 @@ class Expressions(ABC):
     # Places
 
     def place(self, scope: Scope, node: tree.Path) -> Place:
-        """What a path leads to in this system and for this instance."""
+        """Return what a path leads to in this system and for this instance."""
         if isinstance(node, tree.Itself):
             return scope.instance
         if isinstance(node, tree.TheSystem):
@@ -312,7 +312,7 @@ class Expressions(ABC):
         base: Place,
         node: tree.StateOf | tree.IndexOf | tree.FieldOf | tree.PortOf,
     ) -> Place:
-        """What belongs to a machine, or to one of several."""
+        """Return what belongs to a machine, or to one of several."""
         if isinstance(base, Chosen):
             return Chosen(base.index, tuple(self._of(scope, o, node) for o in base.options))
         assert isinstance(base, Instance)

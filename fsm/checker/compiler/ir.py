@@ -178,8 +178,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Fault:
-    """What can go wrong at one place of the source: `kind` is refused, assertion, range, overflow,
-    empty, index, changed, choice, division, shift, crowded or endless.
+    """A fault that can happen at one place of the source: `kind` is refused, assertion, range,
+    overflow, empty, index, changed, choice, division, shift, crowded or endless.
     """
 
     kind: str
@@ -232,7 +232,9 @@ class RowCode:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What decides which of the possible steps of a state are taken; see `checker.reduction`."""
+    """The function that decides which of the possible steps of a state are taken; see
+    `checker.reduction`.
+    """
 
     tables: tuple[int, ...]
     """Steps, their cases, the conditions of these and what depends on what, as numbers."""
@@ -279,7 +281,7 @@ class Program:
 
     @property
     def fanout(self) -> int:
-        """How many successors a state may have."""
+        """The number of successors that a state may have."""
         return sum(max(1, step.ways) for step in self.steps)
 
 

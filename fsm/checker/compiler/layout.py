@@ -1,4 +1,4 @@
-"""Where each field of a closed system lies in the packed state: cells of at most 63 bits in words.
+"""The layout of a closed system's fields in the packed state: cells of at most 63 bits in words.
 
 Without symmetry the cells of all machines share the words. With it, what belongs to one of the
 interchangeable instances of an index set lies in words of its own, laid out alike for each of them,
@@ -223,7 +223,7 @@ class Layout:
                 yield place
 
     def typed_states(self) -> int:
-        """How many states there are with any values in the fields' ranges, reachable or not."""
+        """Count the states with any values in the fields' ranges, reachable or not."""
         count, in_channels = 1, set[str]()
         for channel in self.channels():
             in_channels |= {channel.length, channel.items}

@@ -47,7 +47,7 @@ def number(value: int) -> ir.Constant:
 
 
 class Queues:
-    """Where the queues of a step stand in the scratch memory of its functions: behind the fault.
+    """The queues of a step in the scratch memory of its functions: behind the fault.
 
     Each begins with the offsets of the oldest entry and of the next one to come, both 0 when a step
     begins; an entry is the number of the function and its arguments. No entry is used twice in a

@@ -65,7 +65,7 @@ class LlvmTarget:
 
     @cached_property
     def _key(self) -> str:
-        """What decides the machine code, in one digest."""
+        """The digest of all that decides the machine code."""
         from epochgate.fsm.checker.compiler import kernel, llvm_body, tape
 
         program = self.program

@@ -58,7 +58,7 @@ SHARED_MAX = 1.5
 
 
 class StepClaims(NamedTuple):
-    """What runs before a step, and after one that has changed something."""
+    """The functions that run before a step, and after one that has changed something."""
 
     before: list[Stmt]
     after: list[Stmt]
@@ -300,7 +300,7 @@ class Lowering(Statements):
     def _any_holds(
         self, scope: Scope, states: tuple[str, ...], rows: list[Row], given: tuple[Expr, ...]
     ) -> Expr:
-        """Whether one of the rows holds in one of these states, with these arguments."""
+        """Return whether one of the rows holds in one of these states, with these arguments."""
         enabled: Expr = 0
         if (halves := self._halves(scope, states, rows)) is None:
             for row in rows:
@@ -342,8 +342,8 @@ class Lowering(Statements):
     def _holds(
         self, scope: Scope, row: Row, arguments: tuple[Expr, ...], states: tuple[str, ...]
     ) -> Expr:
-        """Whether the source state, which is one of `states`, and all conditions of a row hold,
-        tested in their order.
+        """Return whether the source state, which is one of `states`, and all conditions of a row
+        hold, tested in their order.
         """
         sources = {*expand(self.machine(scope.instance).STATES, row)}.intersection(states)
         holds: Expr = int(len(sources) == len(states))

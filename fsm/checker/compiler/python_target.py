@@ -120,12 +120,12 @@ class PythonTarget:
         return tuple(words)
 
     def chosen(self, number: int) -> Choices:
-        """What the step of this number has chosen in the way that it was taken last."""
+        """Return what the step of this number has chosen in the way that it was taken last."""
         return tuple(self._tape.positions) if self.program.steps[number].ways else ()
 
     def ways(self, state: Words, number: int) -> Iterator[tuple[Choices, Words]]:
-        """What may be chosen in a step that is possible, and the state after it; raises StepFault
-        as the first way does that is a violation.
+        """Return what may be chosen in a step that is possible, and the state after it; raises
+        StepFault as the first way does that is a violation.
         """
         if not self.program.steps[number].ways:
             yield (), self.take(state, number)
@@ -133,7 +133,7 @@ class PythonTarget:
         yield from each_way(self.program, self._tape, lambda: self.take(state, number))
 
     def holds(self, name: str, state: Words) -> bool:
-        """Whether a property's method holds in a state; raises StepFault if it fails."""
+        """Return whether a property's method holds in a state; raises StepFault if it fails."""
         return bool(self._properties[name](list(state)))
 
     def value(self, function: str, state: Words) -> int:

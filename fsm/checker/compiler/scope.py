@@ -1,4 +1,5 @@
-"""What names mean while a method is lowered: instances, fields, locals, and choices among them.
+"""The meaning of names while a method is lowered: instances, fields, locals, and choices among
+them.
 
 Statements are appended to the block of the scope; an expression may need some before it, for
 instance to take an item from a channel. What an expression can be at least and at most is known
@@ -136,7 +137,7 @@ BOOLEAN: Bounds = (0, 1)
 
 
 class Ranges:
-    """What expressions can be at least and at most; None when that is not known."""
+    """The least and the greatest values of expressions; None when that is not known."""
 
     def __init__(self, cells: dict[str, Cell]) -> None:
         self._cells = cells
@@ -178,7 +179,7 @@ class Ranges:
         return known if known is None or max(map(abs, known)) < 1 << 62 else None
 
     def is_within(self, expr: Expr, low: int, high: int) -> bool:
-        """Whether the value certainly lies in a range."""
+        """Return whether the value certainly lies in a range."""
         bounds = self.of(expr)
         return bounds is not None and low <= bounds[0] and bounds[1] <= high
 

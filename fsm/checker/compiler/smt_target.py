@@ -91,8 +91,8 @@ class SmtTarget:
         return not any(isinstance(stmt, Post | Cover | Run) for stmt in stmts)
 
     def typed(self) -> list[Term]:
-        """What makes the variables a typed state: each value in its range, each channel in its
-        shape.
+        """Return what makes the variables a typed state: each value in its range, each channel in
+        its shape.
         """
         found = []
         for name, variable in self.variables.items():

@@ -1,6 +1,6 @@
-"""What each step of a program does in each case: the conditions, what else is read, and what is
-written. Beside them stand the observers: what a claim or a fault of a guard waits for, as a step
-that changes nothing.
+"""The cases of each step of a program: the conditions, what else is read, and what is written.
+Beside them stand the observers: what a claim or a fault of a guard waits for, as a step that
+changes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OBSERVER = -1
 
 @dataclass(frozen=True)
 class Table:
-    """What a cell holds after a write, by what it held before."""
+    """The value of a cell after a write, by what it held before."""
 
     after: tuple[tuple[int, int], ...]
 
@@ -125,7 +125,7 @@ class Cases:
         yield from found
 
     def _observers(self, function: str, wanted: set[bool]) -> Iterator[Case]:
-        """What waits for a condition to hold or not to hold, and for a fault of it."""
+        """Return what waits for a condition to hold or not to hold, and for a fault of it."""
         ways = self._where(function)
         if ways is None:
             yield self._hidden(function)
@@ -193,7 +193,7 @@ class Cases:
         return found
 
     def _writes(self, path: Path, reads: set[Token]) -> dict[str, Write]:
-        """What a way leaves in the cells; adds what that depends on to `reads`."""
+        """Return what a way leaves in the cells; adds what that depends on to `reads`."""
         found: dict[str, Write] = {}
         for cell, content in path.cells.items():
             if content == Load(cell):

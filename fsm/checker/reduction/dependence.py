@@ -1,4 +1,4 @@
-"""Which cases depend on each other, and which may make a condition hold.
+"""The dependence of cases on each other, and which may make a condition hold.
 
 Two cases depend on each other unless in every state in which both are possible neither changes what
 the other does, and both orders lead to the same state. Sets of cases are kept as numbers, a bit for
@@ -159,7 +159,7 @@ class Dependence:
     def _commute(
         self, cell: str, one: tuple[Write, int | None], other: tuple[Write, int | None]
     ) -> bool:
-        """Whether two writes give the same in both orders, where both are possible."""
+        """Return whether two writes give the same in both orders, where both are possible."""
         (write, mask), (last, before) = one, other
         if {type(write), type(last)} == {Append, Taken}:
             return True

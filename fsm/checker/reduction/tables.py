@@ -154,7 +154,7 @@ def _ranks(program: Program, dependence: Dependence, items: set[str]) -> list[Ex
 
 
 def _place(dependence: Dependence, cell: Cell, direction: int) -> Expr:
-    """How high the value of a cell is.
+    """Return how high the value of a cell is.
 
     Where values come round again, one step at least leads down: one that depends on many others,
     and can seldom be taken alone.

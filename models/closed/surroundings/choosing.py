@@ -1,4 +1,4 @@
-"""What is around the decisions of a coordinator: its process, and what decisions hold of it.
+"""The surroundings of a coordinator's decisions: its process, and what decisions hold of it.
 
 A coordinator chooses one of two at any moment, and its state is what it has chosen last: so a choice
 that is made twice, or from a state that belongs to no decision which counts, can be told from the

@@ -1,4 +1,4 @@
-"""What is around the global committer: subtasks, checkpoints, and a driver that dies."""
+"""The surroundings of the global committer: subtasks, checkpoints, and a driver that dies."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PostCommitWork(PostCommit):
 
 
 class Committable(Environment):
-    """What a subtask has produced."""
+    """The committables of a subtask."""
 
     INDEX = ("subtask", "item")
     STATES = (UNWRITTEN, WRITTEN)
@@ -188,7 +188,7 @@ class Checkpoint(Environment):
                 self.system.committable[s, i].hand_over(self.number)
 
     def is_at_end(self) -> bool:
-        """Whether the input ended before the last barriers."""
+        """Return whether the input ended before the last barriers."""
         return self.number >= self.system.wanted
 
     def save(self) -> None:
@@ -238,7 +238,7 @@ class Checkpoint(Environment):
 
 
 class Lifecycle(Machine):
-    """What the committer sees of the job's lifecycle."""
+    """The job's lifecycle as the committer sees it."""
 
     STATES = (WORKING, FAILING)
     INITIAL = WORKING
@@ -312,7 +312,7 @@ class Driver(Environment):
         return self.system.budget.has_failures()
 
     def is_free(self) -> bool:
-        """Whether a driver can claim the store."""
+        """Return whether a driver can claim the store."""
         return all(self.system.doubt[k].state == OPEN for k in range(self.system.checkpoints))
 
     def may_lose(self) -> bool:
@@ -379,7 +379,7 @@ class Driver(Environment):
 
 
 class Budget(Environment):
-    """How many failures there were."""
+    """The number of failures so far."""
 
     system: CommitJob
 

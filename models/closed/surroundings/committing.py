@@ -50,7 +50,7 @@ class CommittingProcess(Process):
         return self.is_restored() and not self.down.empty()
 
     def has_part_next(self) -> bool:
-        """Whether a commit arrives next, and there is something to commit."""
+        """Return whether a commit arrives next, and there is something to commit."""
         return (
             not self.down.empty()
             and self.down.head() > self.system.checkpoints
@@ -163,7 +163,7 @@ class CommittingOperators(Operators):
 
 
 class DeadTasks(Stale):
-    """What is told to tasks that have failed."""
+    """Messages to tasks that have failed."""
 
     def fire_timers(self) -> None:
         pass

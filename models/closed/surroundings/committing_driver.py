@@ -93,7 +93,7 @@ class Hearer(Restarter):
 
 
 class Interval(Requester):
-    """Who wants checkpoints, while a driver is there."""
+    """The interval at which checkpoints are wanted, while a driver is there."""
 
     system: CommittingInSteps
 

@@ -1,5 +1,5 @@
-"""What each subtask has handed over of each checkpoint: where it is, whether it has taken effect,
-and what the operator behind the subtask's committer has got.
+"""The committables that each subtask has handed over of each checkpoint: where they are, whether
+they have taken effect, and what the operator behind the subtask's committer has got.
 
 The claim about what is stored is made where it is stored: that a checkpoint says exactly what each
 subtask's snapshot has not passed on.
@@ -23,8 +23,8 @@ LEFT, COMMITTED = 1, 2
 
 
 class Parts(Environment):
-    """What one subtask has handed over, where it is, and what the operator behind its committer has
-    seen: port `task` of its committer.
+    """The committables that one subtask has handed over, where they are, and what the operator
+    behind its committer has seen: port `task` of its committer.
     """
 
     INDEX = ("subtask",)
@@ -97,7 +97,7 @@ class Parts(Environment):
         self.system.subtask_committer[self.subtask].pause_over(checkpoint, tries)
 
     def end_of_pause(self) -> None:
-        """What ends a pause once more comes too late, as in `repeat_answers`."""
+        """End a pause once more, too late, as in `repeat_answers`."""
         self.pausing = 0
         self.pausing_tries = 0
 
@@ -293,7 +293,7 @@ class Parts(Environment):
 
 
 class PartsOfAll(Environment):
-    """What has come from all subtasks: port `parts` of the collector."""
+    """The committables that have come from all subtasks: port `parts` of the collector."""
 
     system: CommittingInSteps
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 class Way(Environment):
-    """Where each completed checkpoint is, for the driver and in the newest stored checkpoint."""
+    """The way that each completed checkpoint has gone, for the driver and in the newest stored
+    checkpoint.
+    """
 
     system: CommittingInSteps
 
@@ -43,7 +45,7 @@ class Way(Environment):
     """How often the oldest one at the global committer was tried in vain, as is stored."""
 
     def first(self) -> int:
-        """Where a checkpoint begins."""
+        """Return the place where a checkpoint begins."""
         if self.system.operators_before > 0:
             place = BEFORE
         elif self.system.task_committers > 0:

@@ -1,5 +1,5 @@
-"""What is around a compaction: the target and the job that writes it, the process and its disk, and
-a reader that lists and opens what is there.
+"""The surroundings of a compaction: the target and the job that writes it, the process and its
+disk, and a reader that lists and opens what is there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Compactor(Compaction):
 
 
 class Target(Environment):
-    """What readers see, and the job that writes it."""
+    """The target as readers see it, and the job that writes it."""
 
     STATES = ("up",)
     INITIAL = "up"

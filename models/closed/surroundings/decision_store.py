@@ -41,7 +41,7 @@ class Client(entries.Client):
         )
 
     def answer_more(self) -> None:
-        """What a client with a coordinator answers besides."""
+        """Give the further answers to a client with a coordinator."""
 
     def create(self) -> bool:
         is_new = self.entries.create(self.batch, self.version, self.since)
@@ -79,7 +79,7 @@ class Client(entries.Client):
         self.since = 0
 
     def forget_all(self) -> None:
-        """What the memory of a coordinator's process held is gone."""
+        """Forget what the memory of a coordinator's process held."""
 
     # port `store` of the machine
 
@@ -91,7 +91,7 @@ class Client(entries.Client):
         assert batch <= self.entries.committed, "a batch that is told to have run is over"
 
     def choose(self, batch: int) -> None:
-        """What was updated holds, at once."""
+        """Let what was updated hold, at once."""
         self.served.chosen()
 
     def read(self, batch: int) -> None:

@@ -18,7 +18,7 @@ DONE = "done"
 
 
 class Requester(Environment):
-    """Who wants checkpoints: port `requester` of the request."""
+    """The requester of checkpoints: port `requester` of the request."""
 
     STATES = ("wanting",)
     INITIAL = "wanting"
@@ -363,7 +363,7 @@ class BackOff(Environment):
 
 
 class Budget(Environment):
-    """How many failures there were."""
+    """The number of failures so far."""
 
     system: ClosedJob
 

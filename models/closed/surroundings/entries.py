@@ -58,7 +58,7 @@ class Entries(Environment):
     """What the entry of a batch holds is gone."""
 
     def add(self, batch: int) -> bool:
-        """Whether there was none: then there is one."""
+        """Return whether there was none: then there is one."""
         if self.is_there[batch]:
             return False
         self.is_there[batch] = True
@@ -76,7 +76,7 @@ class Entries(Environment):
 
 
 class Failing(Protocol):
-    """What counts how often something has failed."""
+    """The count of failures."""
 
     failures: int
 
@@ -144,10 +144,10 @@ class Connection(Environment):
         self.end()
 
     def note_kept(self) -> None:
-        """What was to be removed is left."""
+        """Note that what was to be removed is left."""
 
     def spoil(self) -> None:
-        """What is asked fails midway."""
+        """Let what is asked fail midway."""
 
     def send_if_writing(self) -> None:
         """The process is gone; what it has sent to the store is under way."""
@@ -255,7 +255,7 @@ class Client(Connection):
 
 
 class Bounds(Protocol):
-    """How much may happen."""
+    """The bounds on what may happen."""
 
     batches: int
     R: int

@@ -1,4 +1,4 @@
-"""What is around the two windows of one attempt: a coordinator and a task that say as much as they
+"""The surroundings of one attempt's two windows: a coordinator and a task that say as much as they
 may, and a network that holds little; the driver's threads between them are in `flooded_driver`.
 
 Each thread is a machine, and a thread that reads what another one writes does it in a step of its
@@ -182,7 +182,7 @@ class FloodingCoordinator(Environment):
         self.refused()
 
     def is_room(self, over: int) -> bool:
-        """Whether half of the bound is free, and what was refused would be sent."""
+        """Return whether half of the bound is free, and what was refused would be sent."""
         left = self.sent - over
         bound = self.system.unconfirmed_bytes_max
         return left == 0 or (2 * left <= bound and left + self.refused_bytes <= bound)

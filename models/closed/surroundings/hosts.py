@@ -77,11 +77,11 @@ class Cluster(Environment):
         self.is_given_up = False
 
     def is_open(self) -> bool:
-        """Whether Spark has a free slot there, as far as it knows."""
+        """Return whether Spark has a free slot there, as far as it knows."""
         return not self.is_full and not self.is_given_up
 
     def is_good(self) -> bool:
-        """Whether a task that Spark starts there reaches the driver."""
+        """Return whether a task that Spark starts there reaches the driver."""
         return not self.is_cut and not self.is_gone and not self.is_full
 
     def was_cut(self) -> bool:
@@ -115,7 +115,7 @@ class Cluster(Environment):
         return self.is_hushed and self.has_other()
 
     def has_other(self) -> bool:
-        """Whether another task of the job may have a process there."""
+        """Return whether another task of the job may have a process there."""
         return (
             self.system.scheduler.has_come
             and self.system.scheduler.state != OVER
@@ -124,7 +124,7 @@ class Cluster(Environment):
         )
 
     def other(self) -> int:
-        """What stands for the other task's attempt."""
+        """Return what stands for the other task's attempt."""
         return self.system.hosts + self.host + 1
 
     def tell_missed(self) -> None:

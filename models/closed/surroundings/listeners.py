@@ -143,8 +143,8 @@ class Coordinator(Unasked):
 
 
 class Sends(Environment):
-    """What one coordinator sends through the last gateway that it was given for a place: port
-    `sender` of the gateway.
+    """The events that one coordinator sends through the last gateway that it was given for a place:
+    port `sender` of the gateway.
     """
 
     INDEX = ("coordinator", "subtask")
@@ -263,7 +263,7 @@ class Shore(Environment):
 
 
 class Record(Environment):
-    """Who keeps the job's record: port `record` of a vertex."""
+    """The keeper of the job's record: port `record` of a vertex."""
 
     INDEX = ("vertex",)
 

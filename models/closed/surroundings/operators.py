@@ -1,4 +1,4 @@
-"""What the operators of a subtask do with what their process is told."""
+"""The operators of a subtask, and what they do with what their process is told."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Operators(Environment):
-    """What the subtask's operators do: port `operators` of the task."""
+    """The subtask's operators: port `operators` of the task."""
 
     INDEX = ("subtask",)
 

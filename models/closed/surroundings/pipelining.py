@@ -1,4 +1,4 @@
-"""What is around the records of a pipeline in flight: the tasks with their sources, maps and sinks,
+"""The surroundings of a pipeline's records in flight: the tasks with their sources, maps and sinks,
 and the job that takes checkpoints, goes back to them, and is started with another parallelism.
 """
 

@@ -1,5 +1,5 @@
-"""What is around the plans of batches: the source with Spark's two logs, and the drivers of one
-query.
+"""The surroundings of the plans of batches: the source with Spark's two logs, and the drivers of
+one query.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ class Stream(Entries):
         self.version += 1
 
     def is_matched(self, first: int, last: int, version: int) -> bool:
-        """Whether the filter leaves one of these splits."""
+        """Return whether the filter leaves one of these splits."""
         return first > 0 or last > 1 or version == 0
 
     def note_logged(self, batch: int) -> None:
         self.logged = batch
 
     def create(self, batch: int, first: int, last: int, version: int, is_swept: bool) -> bool:
-        """Whether there was none: then there is this one."""
+        """Return whether there was none: then there is this one."""
         is_new = self.add(batch)
         if is_new:
             self.first[batch] = first

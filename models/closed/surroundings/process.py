@@ -343,8 +343,8 @@ class Process(Environment):
         self.system.attempt[self.subtask].acknowledge(identity, checkpoint, is_final, part)
 
     def part(self, checkpoint: int) -> int:
-        """What stands for the subtask's state in a checkpoint: alike for all subtasks, so that
-        they are interchangeable.
+        """Return what stands for the subtask's state in a checkpoint: alike for all subtasks, so
+        that they are interchangeable.
         """
         return checkpoint + 1
 

@@ -120,7 +120,7 @@ class Table(Environment):
             self.system.driver[d].spoil()
 
     def knows(self, query: int, batch: int) -> bool:
-        """Whether the batch is not the next one of the query, as the table knows it."""
+        """Return whether the batch is not the next one of the query, as the table knows it."""
         return self.number[query] != batch
 
     def write_note(self, query: int, place: int, batch: int, offsets: int) -> None:
@@ -136,7 +136,7 @@ class Table(Environment):
         self.spoil_readings()
 
     def origin(self, query: int, place: int) -> int:
-        """Whether a query of this id, at this place, is the one that has written before."""
+        """Return whether a query of this id, at this place, is the one that has written before."""
         found = KNOWN
         if self.is_noted[query] and self.noted_place[query] != place:
             found = MOVED
@@ -176,7 +176,9 @@ class Table(Environment):
 
 
 class User(Environment):
-    """What people do to checkpoint locations and tables, once; and how many failures there were."""
+    """The user: what people do to checkpoint locations and tables, once; and how many failures
+    there were.
+    """
 
     STATES = ("there",)
     INITIAL = "there"
@@ -219,7 +221,7 @@ class User(Environment):
         return not self.system.has_driver_at(0) and not self.system.has_late_step()
 
     def home(self) -> int:
-        """Where the query is started."""
+        """Return the place where the query is started."""
         return 1 if self.act == MOVED_AWAY else 0
 
     def note_copy(self) -> None:

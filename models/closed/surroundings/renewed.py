@@ -174,7 +174,7 @@ class TaskCommitter(SubtaskCommitter):
 
 
 class Collector(CommittableCollector):
-    """What the subtasks have passed on to one driver."""
+    """The values that the subtasks have passed on to one driver."""
 
     replaced: Trigger
 

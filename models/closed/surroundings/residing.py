@@ -1,5 +1,5 @@
-"""What is around the processes of one subtask: Spark, which starts one task after the other, and the
-driver, to which the newest identity speaks.
+"""The surroundings of one subtask's processes: Spark, which starts one task after the other, and
+the driver, to which the newest identity speaks.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ class Process(Environment):
 
 
 class Driver(Environment):
-    """Who speaks for the subtask; and Spark, which starts another task when one has ended, or when
-    it takes one that lives for lost.
+    """The driver, to which one identity speaks for the subtask; and Spark, which starts another
+    task when one has ended, or when it takes one that lives for lost.
     """
 
     STATES = ("up",)

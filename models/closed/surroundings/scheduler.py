@@ -1,4 +1,4 @@
-"""What is around the placement of a job's tasks: Spark, and the one task that is looked at."""
+"""The surroundings of the placement of a job's tasks: Spark, and the one task that is looked at."""
 
 from __future__ import annotations
 
@@ -237,11 +237,11 @@ class Scheduler(Environment):
         self.system.cluster[self.at].lose_executor()
 
     def attempt(self) -> int:
-        """What stands for the attempt that the driver looks at."""
+        """Return what stands for the attempt that the driver looks at."""
         return self.at + 1
 
     def is_own(self, host: int, attempt: int) -> bool:
-        """Whether this is an attempt of the task that is looked at."""
+        """Return whether this is an attempt of the task that is looked at."""
         return attempt <= self.system.hosts
 
     def check_other(self, host: int, attempt: int) -> None:

@@ -1,4 +1,4 @@
-"""What coordinators send to one subtask, and the futures that they hold for it."""
+"""The events that coordinators send to one subtask, and the futures that they hold for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is around the changes of a setting: a client that asks for them, and the job that takes
+"""The surroundings of a setting's changes: a client that asks for them, and the job that takes
 checkpoints, fails, goes back, and is started again.
 """
 

@@ -1,4 +1,4 @@
-"""What stands around the assignment of splits: the readers with their wires, and the enumerator's
+"""The surroundings of the assignment of splits: the readers with their wires, and the enumerator's
 dealings with each of them.
 """
 

@@ -1,5 +1,6 @@
-"""What arrives too late or a second time: timers that were set for something that is over, futures
-of checkpoints that are gone, confirmations and sends of attempts that were replaced.
+"""Stale messages, which arrive too late or a second time: timers that were set for something that
+is over, futures of checkpoints that are gone, confirmations and sends of attempts that were
+replaced.
 
 All of it may arrive at any moment, so it arrives here at every moment, and it has to make no
 difference: the step leads from each state to itself.

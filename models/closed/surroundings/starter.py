@@ -194,7 +194,7 @@ class Wires(Environment):
     subtask: int
 
     def reaches(self, identity: int) -> bool:
-        """Whether the process is there; that it is gone may be on its way to the driver."""
+        """Return whether the process is there; that it is gone may be on its way to the driver."""
         return self.system.starter[identity - 1].state == HERE
 
     def restore(self, identity: int, attempt: int, checkpoint: int) -> None:

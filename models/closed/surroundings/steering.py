@@ -1,4 +1,4 @@
-"""What is around the decisions for batches: Spark's two logs, and the drivers of one query."""
+"""The surroundings of the decisions for batches: Spark's two logs, and the drivers of one query."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Query(Entries):
                 self.due[b] = version
 
     def create(self, batch: int, version: int, since: int) -> bool:
-        """Whether there was none: then there is this one."""
+        """Return whether there was none: then there is this one."""
         is_new = self.add(batch)
         if is_new:
             self.decided[batch] = version

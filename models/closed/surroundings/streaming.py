@@ -1,4 +1,4 @@
-"""What calls the commit of a batch: Spark's drivers, one of which may have been taken for dead."""
+"""The callers of a batch's commit: Spark's drivers, one of which may have been taken for dead."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ class Driver(Environment):
             self.system.table.sweep(self.batch)
 
     def may_note(self) -> bool:
-        """Whether what was noted is as this driver has read it: notes are compared and exchanged."""
+        """True if the note is as this driver has read it: notes are compared and exchanged."""
         return not self.is_stale
 
     def may_apply(self, query: int, batch: int) -> bool:

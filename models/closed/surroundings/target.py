@@ -131,7 +131,7 @@ class Sink(Environment):
             self.number(checkpoint)
 
     def is_known(self, checkpoint: int) -> bool:
-        """Whether the target has committed this checkpoint before."""
+        """Return whether the target has committed this checkpoint before."""
         return checkpoint <= self.last
 
     def number(self, checkpoint: int) -> None:
@@ -139,7 +139,7 @@ class Sink(Environment):
         self.last = checkpoint
 
     def refuses(self) -> bool:
-        """Whether the target knows that the driver which commits was replaced."""
+        """Return whether the target knows that the driver which commits was replaced."""
         return self.system.zombie.state == REPLACED
 
     def withdraw(self) -> None:
@@ -220,7 +220,7 @@ class Sink(Environment):
         """The number is the target's: each driver finds it there."""
 
     def tries_before(self) -> int:
-        """How many tries of what is asked for next have failed, those of earlier drivers too."""
+        """Count the failed tries of what is asked for next, those of earlier drivers too."""
         if self.answered == 0:
             tries = self.system.store.tries
         elif self.is_put_off:

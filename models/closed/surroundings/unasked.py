@@ -1,4 +1,4 @@
-"""What a coordinator does with the requests of clients in a closed system without clients: nothing.
+"""The coordinator's answer to clients in a closed system without clients: nothing.
 
 The holder hands requests on or refuses them, and where no client asks, neither call is ever made.
 The systems with clients have a coordinator that overrides them (`clients.AskedUser`).

@@ -313,7 +313,7 @@ class User(Unasked):
 
 
 class Keeper(Environment):
-    """Where coordinators' snapshots go: port `results` of the snapshot."""
+    """The place where coordinators' snapshots go: port `results` of the snapshot."""
 
     INDEX = ("coordinator",)
 
@@ -327,5 +327,7 @@ class Keeper(Environment):
         self.has_state = True
 
     def state_in(self, checkpoint: int) -> int:
-        """What stands for the coordinator's state in a checkpoint: alike for all coordinators."""
+        """Return what stands for the coordinator's state in a checkpoint: alike for all
+        coordinators.
+        """
         return checkpoint + 1

@@ -1,5 +1,5 @@
-"""Who was told what about a checkpoint, and from which one a start would resume: the record against
-which I8 is claimed.
+"""The witness of what was told about a checkpoint, and from which one a start would resume: the
+record against which I8 is claimed.
 
 A driver that ends, or dies at any moment, leaves a store; the next start resumes from the newest
 checkpoint in it. What the first driver has told must therefore agree with the store at every
@@ -72,7 +72,7 @@ class ToldUser(User):
 
 
 class ToldWire(Wire):
-    """What the processes of one subtask were told."""
+    """The messages to the processes of one subtask."""
 
     told_completed: int = Int("checkpoints")
     told_aborted: int = Int("checkpoints")

@@ -1,4 +1,4 @@
-"""What the design with the marker is made of, left out piece by piece."""
+"""The design with the marker, with one piece after the other left out."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class EagerCheckpoint(Checkpoint):
 
 
 class ReopenedAtInjection(Acknowledged):
-    """What waited behind the marker overtakes a barrier that comes through another subtask."""
+    """An event that waited behind the marker overtakes a barrier that comes through another
+    subtask.
+    """
 
     CONSTANTS: ClassVar[dict[str, int]] = {**Acknowledged.CONSTANTS, "U": 0, "F": 0}
 

@@ -65,7 +65,7 @@ class HastyCheckpoint(Checkpoint):
 
 
 class EarlyCommit(CommitJob):
-    """What is committed takes effect, and the checkpoint may never be completed."""
+    """A commit takes effect, and the checkpoint may never be completed."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {**CommitJob.CONSTANTS, **ONE}
 

@@ -90,7 +90,7 @@ class LookingQueue(FloodedQueue):
 
 
 class SenderNeverTold(FloodedTask):
-    """What was watched for happens before it is watched for."""
+    """The event that is watched for happens before it is watched for."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {**FloodedTask.CONSTANTS, "said": 0, "K": 0}
 
@@ -128,7 +128,7 @@ class ReadingOn(ConnectionsWindow):
 
 
 class NeverPaused(FloodedTask):
-    """What a task says waits in the driver's memory."""
+    """The words of a task wait in the driver's memory."""
 
     receive_window: ConnectionsWindow = machines(ReadingOn)
 
@@ -164,7 +164,7 @@ class ForgettingSender(PressingSender):
 
 
 class ForgottenWaiters(PressedJob):
-    """Who waits for room of an attempt waits for ever when it fails."""
+    """A sender that waits for room of an attempt waits for ever when the attempt fails."""
 
     sender: dict[tuple[int, int], PressingSender] = machines(ForgettingSender)
 

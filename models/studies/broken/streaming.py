@@ -164,7 +164,7 @@ class ListingDriver(Driver):
 
 
 class ListedFiles(StreamingQuery):
-    """What an attempt of a task that failed has staged is committed beside the other's."""
+    """A file that a failed attempt of a task has staged is committed beside the other's."""
 
     driver: list[Driver] = machines(ListingDriver)
 

@@ -111,7 +111,7 @@ class Job(Environment):
 
 
 class Timeline(Environment):
-    """What the timeline knows of coordinators: who took it over last."""
+    """The timeline's knowledge of coordinators: who took it over last."""
 
     STATES = ("shared",)
     INITIAL = "shared"

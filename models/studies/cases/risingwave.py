@@ -139,7 +139,9 @@ class Coordinator(Machine):
 
 
 class Cluster(Environment):
-    """What restarts the sink: failures, and operators who see that nothing is committed."""
+    """The causes of restarts of the sink: failures, and operators who see that nothing is
+    committed.
+    """
 
     STATES = ("up",)
     INITIAL = "up"

@@ -83,7 +83,7 @@ class Gateway(Machine):
         return self.marked[checkpoint]
 
     def is_last(self, checkpoint: int) -> bool:
-        """Whether it is closed for this checkpoint alone."""
+        """Return whether it is closed for this checkpoint alone."""
         return self.shut[checkpoint] and not any(
             self.shut[k] and k != checkpoint for k in range(self.system.K)
         )

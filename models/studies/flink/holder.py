@@ -224,7 +224,7 @@ class Snapshot(Machine):
         self.system.faults.refusals += 1
 
     def is_marked(self) -> bool:
-        """Whether every gateway in the map can be closed."""
+        """Return whether every gateway in the map can be closed."""
         return all(self.is_marked_at(s) for s in range(self.system.N))
 
     def is_marked_at(self, subtask: int) -> bool:

@@ -100,8 +100,8 @@ class Pending(Machine):
         )
 
     def allows_next(self, checkpoint: int) -> bool:
-        """Whether checkpoint `checkpoint` allows this one to begin: ids grow, one trigger at a
-        time.
+        """Return whether checkpoint `checkpoint` allows this one to begin: ids grow, one trigger at
+        a time.
         """
         return not self.system.pending[checkpoint].is_triggering() and (
             checkpoint >= self.checkpoint or self.system.pending[checkpoint].state != ABSENT
@@ -183,7 +183,7 @@ class Pending(Machine):
 
 
 class Requests(Machine):
-    """What is asked of all pending checkpoints together."""
+    """The requests to all pending checkpoints together."""
 
     system: Flink
 

@@ -132,7 +132,7 @@ class Task(Machine):
         return self.state == RUNNING or self.state == GONE
 
     def is_known_to_run(self, attempt: int) -> bool:
-        """Whether the main thread takes this attempt for a running one."""
+        """Return whether the main thread takes this attempt for a running one."""
         return attempt == self.attempt and self.is_believed_to_run()
 
     def can_be_called(self, attempt: int) -> bool:
@@ -217,7 +217,7 @@ class Task(Machine):
 
 
 class Faults(Machine):
-    """How much has gone wrong already."""
+    """The number of faults so far."""
 
     system: Flink
 

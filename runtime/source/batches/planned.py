@@ -1,5 +1,4 @@
-"""What the plan of a batch says: its splits, the filter by which they were pruned, and those that
-were.
+"""The plan of a batch: its splits, the filter by which they were pruned, and those that were.
 
 Decides how a plan is written, and that a plan without a filter, as earlier releases wrote all, has
 none. Leaves to the machine `batch_plan` when there is a plan. Pure values; any process.

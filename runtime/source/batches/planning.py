@@ -96,7 +96,7 @@ class Planning(Creating):
         """The plan that was read last."""
 
     def has_batch(self, batch: int) -> bool:
-        """Whether there is a batch of this number: its splits are decided then.
+        """Return whether there is a batch of this number: its splits are decided then.
 
         Raises PlanOvertaken, PlanNotMade.
         """

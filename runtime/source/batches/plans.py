@@ -1,4 +1,4 @@
-"""How the plans of a stream are laid out in its state.
+"""The layout of the plans of a stream in its state.
 
 STATE/STREAM ID/plans/000000000000042.json    the splits of the 42nd batch of a source
 """

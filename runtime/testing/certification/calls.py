@@ -13,11 +13,11 @@ from epochgate.runtime.testing.certification.points import Actor, Stage
 
 
 class InjectedError(Exception):
-    """What a call of the sink raises at a fault point, in place of its store."""
+    """The error that a call of the sink raises at a fault point, in place of its store."""
 
 
 class Director(Protocol):
-    """What hears of the calls."""
+    """The listener to the calls."""
 
     stage: Stage
 

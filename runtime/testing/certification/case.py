@@ -1,4 +1,4 @@
-"""What a user writes to have a sink certified: how to make one, and how an independent reader sees
+"""The case of a sink that a user has certified: how to make one, and how an independent reader sees
 what it has made visible.
 """
 
@@ -95,8 +95,8 @@ def batch_tried(case: SinkCase) -> None:
 
 
 def rows_read(case: SinkCase, place: Path) -> list[Row]:
-    """What a reader sees. Raises CaseMisused for a row that is neither a mapping nor a number, and
-    what the case's `rows` raises.
+    """Read what a reader sees. Raises CaseMisused for a row that is neither a mapping nor a number,
+    and what the case's `rows` raises.
     """
     rows = list(case.rows(place))
     for row in rows:

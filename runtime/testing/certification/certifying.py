@@ -1,4 +1,4 @@
-"""Which schedules a sink is certified by, the shortest first, and what they came to.
+"""The schedules that a sink is certified by, the shortest first, and what they came to.
 
 A run without a fault finds the points, then each of them is struck by each kind of fault, in the
 order in which they were reached; so the first schedule that breaks a guarantee is a shortest one.
@@ -68,7 +68,7 @@ class Group:
 
 @dataclass
 class Certificate:
-    """What is known of a sink: `failures` by guarantee, the first found of each.
+    """The certificate of a sink: `failures` by guarantee, the first found of each.
 
     groups: every fault point and group of schedules, in the order in which they were played.
     answers_to_going_back: "refuses" or "withdraws", of starts that might withdraw. not_tried: why a
@@ -94,13 +94,13 @@ class Certificate:
 
     @property
     def has_passed(self) -> bool:
-        """Whether every guarantee held in every schedule, and failures struck inside `commit`."""
+        """True if every guarantee held in every schedule, and failures struck inside `commit`."""
         return not self.failures and not self.unseen
 
     @property
     def untried(self) -> dict[Guarantee, str]:
-        """Why guarantees that no schedule has broken are not tried, although schedules were played
-        for them.
+        """The reasons why guarantees that no schedule has broken are not tried, although schedules
+        were played for them.
         """
         reason = {} if not self.unseen else dict.fromkeys(NEEDS_A_COMMIT_SEEN, self.unseen)
         return {g: why for g, why in reason.items() if g not in self.failures}
@@ -172,8 +172,8 @@ class _Session:
         return chosen
 
     def _token(self, schedule: Schedule) -> str:
-        """What is done and what is struck, by its name and not by its number, so that the token
-        holds while the calls up to there stay the same.
+        """Return a text for what is done and what is struck, by its name and not by its number, so
+        that the token holds while the calls up to there stay the same.
         """
         struck = ""
         if (fault := schedule.fault) is not None:
@@ -226,7 +226,9 @@ class _Session:
         return played
 
     def _group(self, schedule: Schedule) -> Group:
-        """Where the schedule counts: at its fault point, or by what its plan does."""
+        """Return the group in which the schedule counts: at its fault point, or by what its plan
+        does.
+        """
         plan, fault = schedule.plan, schedule.fault
         name = described(plan)
         if fault is not None:
@@ -295,7 +297,7 @@ def shorter(before: Failure | None, new: Failure) -> Failure:
 
 
 def described(plan: Plan) -> str:
-    """What a plan does where nothing strikes."""
+    """Play a plan where nothing strikes, and describe it."""
     told = ["commits lag behind"] if plan.is_lagging else []
     if plan.unsaved is not None:
         outcome = "stored without an answer" if plan.is_stored else "not stored"

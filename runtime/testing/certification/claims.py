@@ -1,4 +1,4 @@
-"""What a certified sink guarantees, and the judge of what a reader sees.
+"""The guarantees of a certified sink, and the judge of what a reader sees.
 
 The judge knows which rows each completed checkpoint holds, from the checkpoints themselves. At any
 moment a reader must see exactly the rows up to one of them, never fewer than before, each once.
@@ -21,7 +21,7 @@ ROWS_OF_LANE = 1000
 
 
 class Guarantee(Enum):
-    """What is promised, in the order of the report."""
+    """The guarantees, in the order of the report."""
 
     COMPLETE = ("complete", "each row of a completed checkpoint is visible exactly once")
     ATOMIC = ("atomic", "a checkpoint is visible as a whole or not at all")
@@ -88,7 +88,7 @@ class Judge:
             self._floor = self._position(checkpoint)
 
     def is_ahead_of(self, checkpoint: int) -> bool:
-        """Whether a later checkpoint is visible, as far as a reader can tell."""
+        """Return whether a later checkpoint is visible, as far as a reader can tell."""
         return self.shown > self._position(checkpoint)
 
     def has_stayed(self) -> None:

@@ -30,7 +30,7 @@ _originals: dict[str, Callable[..., Any]] = {
 
 
 def io_error() -> OSError:
-    """What a broken device answers."""
+    """Return the error of a broken device."""
     return OSError(errno.EIO, f"{os.strerror(errno.EIO)} (made by certify-sink)")
 
 

@@ -27,7 +27,7 @@ REFUSALS_MAX = 3
 
 
 class Certifying(Director, Allowance, Protocol):
-    """What the job is a part of."""
+    """The surroundings of the job."""
 
     case: SinkCase
     stage: Stage

@@ -47,7 +47,7 @@ class CallHangs(RaisedByTest):
 
 
 class Kind(Enum):
-    """What happens at a fault point."""
+    """The kinds of strikes at a fault point."""
 
     DIE = "dies before"
     TEAR = "dies in the middle of"
@@ -57,7 +57,7 @@ class Kind(Enum):
 
 
 class Wake(Enum):
-    """When a paused actor goes on."""
+    """The moment at which a paused actor goes on."""
 
     BEGUN = "as soon as its successor has begun"
     MOVED = "once its successor has prepared or committed a checkpoint"
@@ -90,7 +90,7 @@ class Point:
 
     @property
     def is_of_step(self) -> bool:
-        """Whether it is in a task, in the step between its writer and the driver's committer."""
+        """True if it is in a task, in the step between its writer and the driver's committer."""
         return not self.is_driver and bool(STEP.match(self.call))
 
     def __str__(self) -> str:
@@ -120,12 +120,12 @@ class Actor:
 
     @property
     def is_driver(self) -> bool:
-        """Whether this is a committer."""
+        """True if this is a committer."""
         return self.subtask is None
 
     @property
     def is_gone(self) -> bool:
-        """Whether the job has nothing more to do with it."""
+        """True if the job has nothing more to do with it."""
         return self.is_dead or self.is_paused
 
     def call(self, name: str, function: Callable[[], Any], *, in_lane: bool = True) -> Any:
@@ -249,7 +249,7 @@ class Stage:
 
     @contextlib.contextmanager
     def acting(self, actor: Actor | None) -> Iterator[None]:
-        """What this thread does is the actor's doing; none: the kit's own."""
+        """Make this thread's doings the actor's; none: the kit's own."""
         before = getattr(self._local, "actor", None)
         self._local.actor = actor
         if actor is not None:
@@ -262,7 +262,7 @@ class Stage:
                 self._acting.remove(actor)
 
     def actor(self) -> Actor | None:
-        """Who acts on this thread: of a thread that a sink has started, the one that moves."""
+        """Return the actor on this thread: on one that a sink has started, the one that moves."""
         if hasattr(self._local, "actor") or threading.current_thread() is threading.main_thread():
             return getattr(self._local, "actor", None)
         moving = [actor for actor in self._acting if not actor.is_paused]

@@ -18,7 +18,7 @@ LANES: Final = 2
 
 
 class Allowance(Protocol):
-    """How far the program may go."""
+    """The bound on how far the program may go."""
 
     case: SinkCase
     allowed: list[int]

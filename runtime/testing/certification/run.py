@@ -50,7 +50,7 @@ CHECKPOINTS = ((2, 2), (1, 0), (0, 0), (2, 2))
 
 @dataclass(frozen=True)
 class Plan:
-    """What a job does. guarantee: what is broken when rows are doubled or lost. is_lagging: no
+    """The plan of a job. guarantee: what is broken when rows are doubled or lost. is_lagging: no
     commit happens before all checkpoints but the last are stored. back_to: after all checkpoints
     but the last, the driver dies, and the next start is from this one; `loses_newest`: or instead
     where the driver stops for a while, and the checkpoint that it commits is lost. parallelism: of
@@ -78,7 +78,7 @@ class GuaranteeBroken(RaisedByTest):
 
 @dataclass
 class Played:
-    """What a schedule came to; `was_refused`: the start from an older checkpoint."""
+    """The outcome of a schedule; `was_refused`: the start from an older checkpoint."""
 
     broken: Broken | None
     points: list[Point]

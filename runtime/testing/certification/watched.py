@@ -145,7 +145,7 @@ class WatchedCombining(WatchedCommitter, CombiningCommitter):
 
 
 class WatchedSink(Sink):
-    """What makes them: the sink as one process has it, the driver or an attempt."""
+    """The maker of the sink's parts: the sink as one process has it, the driver or an attempt."""
 
     def __init__(self, director: Director, real: Sink) -> None:
         self._director, self.real = director, real

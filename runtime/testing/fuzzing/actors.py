@@ -33,7 +33,7 @@ class Poison(Exception):
 
 @dataclass
 class Orders:
-    """What the fuzzer wants of operators, programs and committers; each is obeyed once."""
+    """The orders of the fuzzer to operators, programs and committers; each is obeyed once."""
 
     poison: set[tuple[int, str]] = field(default_factory=set)
     """(subtask, `open` | `handle` | `snapshot` | `work`) that raises next."""
@@ -291,7 +291,7 @@ class TableCommitter(Committer):
 
 
 class WorkAfterCommits:
-    """What is done once a checkpoint is visible: it notes that."""
+    """The work after a commit: it notes the checkpoint that is visible."""
 
     def __init__(self, record: Record, orders: Orders) -> None:
         self._record, self._orders = record, orders

@@ -154,7 +154,7 @@ class Record:
                 self.note("ledger", account)
 
     def sent(self, checkpoint: CompletedCheckpoint, coordinator: int) -> list[int]:
-        """How many events the coordinator's state in the checkpoint counts, by subtask."""
+        """Count the events that the coordinator's state in the checkpoint counts, by subtask."""
         state = checkpoint.coordinators.get(operator_id(coordinator))
         if state is None:
             return [0] * self.subtasks
@@ -162,7 +162,7 @@ class Record:
         return [len(events) for events in sent]
 
     def heard(self, checkpoint: CompletedCheckpoint, coordinator: int) -> list[list[int]]:
-        """What the coordinator's state in the checkpoint has heard, by subtask."""
+        """Return what the coordinator's state in the checkpoint has heard, by subtask."""
         _, heard = msgpack.unpackb(checkpoint.coordinators[operator_id(coordinator)] or b"")
         return list(heard)
 

@@ -1,4 +1,4 @@
-"""What a step of the closed job is to the production runtime."""
+"""An action: a step of the closed job as the production runtime takes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Action:
     is_failure: bool = False
 
     def is_possible(self, job: ScriptedJob, *index: int) -> bool:
-        """Whether it can happen now, and the closed job would let it."""
+        """Return whether it can happen now, and the closed job would let it."""
         if self.is_failure and job.failures >= job.constants["F"]:
             return False
         is_within = self.bound is None or self.bound(job, *index)

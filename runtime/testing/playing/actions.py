@@ -1,4 +1,4 @@
-"""Which step of the closed job is which action of the production runtime.
+"""The table of the closed job's steps and the production runtime's actions.
 
 An action is what really happens outside the machines: a message arrives, a process dies, a save
 ends, a timer fires, a user's future completes. `is_there` looks whether there is something for it
@@ -119,7 +119,7 @@ def _die(job: ScriptedJob, subtask: int) -> None:
 
 
 def _is_restoring(job: ScriptedJob, subtask: int) -> bool:
-    """Whether the driver has yet to hear that it runs."""
+    """Return whether the driver has yet to hear that it runs."""
     process = job.living(subtask)
     said = process.to_driver[0][0] if process is not None and process.to_driver else ""
     return said in ("initialize", "run")
@@ -141,7 +141,7 @@ def die_silently(job: ScriptedJob, subtask: int) -> None:
 
 
 def _fail_to_restore(job: ScriptedJob, subtask: int) -> None:
-    """What its operators have said while they were opened may stay."""
+    """Fail to restore, after which what its operators have said while they were opened may stay."""
     process: Any = job.living(subtask)
     first, *others = _take_back(job, subtask)
     process.to_driver.extend([first] if first[0] == "initialize" else others)

@@ -81,7 +81,7 @@ class PlayedCoordinator(CountingCoordinator):
             self.script.end_restore()
 
     def may_send(self, subtask: int) -> bool:
-        """Whether an attempt of the subtask is ready, and no event waits for room."""
+        """Return whether an attempt of the subtask is ready, and no event waits for room."""
         room = self.waiting_for_room.get(subtask)
         return subtask in self.gateways and (room is None or room.done())
 
@@ -93,7 +93,7 @@ class PlayedCoordinator(CountingCoordinator):
             self.waiting_for_room[subtask] = self.gateways[subtask].when_room()
 
     def is_asked(self) -> bool:
-        """Whether it has a checkpoint to complete."""
+        """Return whether it has a checkpoint to complete."""
         return self.newest in self.results
 
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
@@ -167,7 +167,7 @@ class PlayedProgram(ListingProgram):
         return {**self.speakers, MEMORY: Memory(self.speakers)}
 
     def may_speak(self) -> bool:
-        """Whether any operator has something left to say."""
+        """Return whether any operator has something left to say."""
         return any(operator.spoken < self._said for operator in self.speakers.values())
 
     def work(self) -> Work:

@@ -1,4 +1,5 @@
-"""What is stale in a production job and arrives after all, or once more; nothing may come of it.
+"""Stale messages in a production job, which arrive after all, or once more; nothing may come of
+them.
 
 Timers of attempts, restarts and checkpoints that are over; futures of checkpoints that were
 aborted; sends through the gateways of attempts that have failed; events, confirmations and words

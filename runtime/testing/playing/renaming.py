@@ -25,7 +25,7 @@ OF_SNAPSHOTS: Final = "snapshot"
 
 
 class Renaming:
-    """What a production job calls by other numbers than its closed one."""
+    """The numbers of a production job that are others than those of its closed one."""
 
     def __init__(self, job: ScriptedJob) -> None:
         self._job = job

@@ -128,7 +128,7 @@ class ScriptedJob:
 
     @property
     def is_periodic(self) -> bool:
-        """Whether there is a timer for checkpoints; where clients ask, only if `periodic` is 1."""
+        """True if there is a timer for checkpoints; where clients ask, only if `periodic` is 1."""
         return not self.constants.get("asks") or self.constants["periodic"] > 0
 
     @property
@@ -138,7 +138,7 @@ class ScriptedJob:
 
     @property
     def transport(self) -> InProcessTransport:
-        """What moves messages and processes."""
+        """The transport that moves messages and processes."""
         return self.simulated.transport
 
     @property
@@ -209,7 +209,7 @@ class ScriptedJob:
         self.transport.step("connect", identity)
 
     def may_come_back(self, subtask: int) -> bool:
-        """Whether the driver has released the last process, and has heard all but its loss."""
+        """True if the driver has released the last process, and has heard all but its loss."""
         released, words = self.transport.released.get(subtask), self.words(subtask)
         return released is not None and words in (None, ("lose", released))
 
@@ -232,13 +232,13 @@ class ScriptedJob:
         return process
 
     def next_message(self, subtask: int) -> Message | None:
-        """What the restored process is told next, notices aside."""
+        """Return what the restored process is told next, notices aside."""
         process = self.restored(subtask)
         messages = () if process is None else process.to_task
         return next((message for message in messages if message[0] not in NOTICES), None)
 
     def may_be_told(self, subtask: int) -> bool:
-        """Whether there is such a message; an event has to wait until the driver has heard
+        """Return whether there is such a message; an event has to wait until the driver has heard
         everything that was said before.
         """
         message, process = self.next_message(subtask), self.living(subtask)
@@ -281,8 +281,8 @@ class ScriptedJob:
                 raise InvariantViolated("I1", account)
 
     def words(self, subtask: int) -> tuple[str, int] | None:
-        """What the transport can do to let the driver hear the process that connected last: the
-        oldest message, or at last that it is gone.
+        """Return what the transport can do to let the driver hear the process that connected last:
+        the oldest message, or at last that it is gone.
         """
         identity = self.identities[subtask][-1] if self.identities[subtask] else 0
         kinds = ("hear", identity), ("lose", identity)
@@ -328,8 +328,8 @@ class ScriptedJob:
             self.master.queue.hasten(timer)
 
     def is_under_way(self, lane: str) -> bool:
-        """Whether a save (`store`), a commit (`commit`) or work after one (`after-commit`) waits to
-        be run, or is put off. A job that has ended takes no answer of a save.
+        """Return whether a save (`store`), a commit (`commit`) or work after one (`after-commit`)
+        waits to be run, or is put off. A job that has ended takes no answer of a save.
         """
         if lane == "store" and self.master.is_over:
             return False
@@ -340,7 +340,7 @@ class ScriptedJob:
         return self.timers(owners[lane]) if lane in owners else []
 
     def owners(self) -> dict[str, object]:
-        """Who puts off work, by the lane of it."""
+        """Return the owners of work that is put off, by the lane of it."""
         return {"commit": self.master.commits, "after-commit": self.master.post_commits}
 
     def run(self, lane: str) -> None:
@@ -361,7 +361,7 @@ class ScriptedJob:
             self.hanging.append(work)
 
     def answer_late(self) -> None:
-        """What hung answers after all."""
+        """Answer now what hung."""
         self.hanging.pop()()
 
     def settle(self) -> None:
@@ -401,7 +401,7 @@ class ScriptedJob:
                 timer.cancel()
 
     def _hold_starts(self) -> None:
-        """Where starts take their time, keep how one ended for later."""
+        """Let starts take their time: keep how one ended for later."""
         if self.constants["slow_starts"]:
             ends = {holder.started: c for c, holder in enumerate(self.job.holder)}
             for trigger, arguments in self.master.queue.abandon():
@@ -418,7 +418,7 @@ class ScriptedJob:
         return False
 
     def _is_at_once(self, process: Process) -> bool:
-        """Whether it takes no time that a process is told to begin, or to leave before that."""
+        """True if it takes no time to tell a process to begin, or to leave before that."""
         tag, state = process.to_task[0][0], machine_behind(process.worker.task).state
         return tag == "restore" or (tag == "finish" and state == CREATED)
 

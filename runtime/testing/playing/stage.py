@@ -43,8 +43,8 @@ class NotPlayable(UsageError):
 
 
 def playable(system: type[ClosedSystem], actions: Mapping[str, Action] = ACTIONS) -> str:
-    """Why schedules of the system cannot be played on the production runtime by these actions;
-    empty if they can.
+    """Return why schedules of the system cannot be played on the production runtime by these
+    actions; empty if they can.
     """
     if not issubclass(system, ClosedJob):
         return f"{system.__name__} is not made of the runtime's machines"
@@ -108,11 +108,11 @@ class ProductionStage:
         return self.machines.steps
 
     def changes_nothing(self, step: str) -> bool:
-        """Whether a step is one that must make no difference."""
+        """Return whether a step is one that must make no difference."""
         return self.machines.changes_nothing(step)
 
     def possible(self) -> list[str]:
-        """What is possible here and there; raises Diverged when that is not the same."""
+        """Return what is possible here and there; raises Diverged when that is not the same."""
         expected, found = self.machines.possible(), self.really_possible()
         for step in dict.fromkeys((*expected, *found)):
             if step not in found:
@@ -123,7 +123,7 @@ class ProductionStage:
         return expected
 
     def really_possible(self) -> list[str]:
-        """What the runtime has something for, within the bounds of the closed job."""
+        """Return what the runtime has something for, within the bounds of the closed job."""
         return [
             name
             for name, (key, index) in self._actions.items()
@@ -199,7 +199,9 @@ class ProductionStage:
         return self.job.identities[machine.index[0]].index(value) + 1
 
     def _related(self, machine: Machine, spec: IntField, value: int) -> object:
-        """What a number says where numbers are renamed: how it stands to the current one."""
+        """Return how a number stands to the current one, which is what it says where numbers are
+        renamed.
+        """
         attempt = machine.system.attempt[machine.index[machine.INDEX.index("subtask")]]
         if spec.bound == ATTEMPTS:
             return value - attempt.number

@@ -1,4 +1,4 @@
-"""What a test claims of a job, in three words, and what a broken claim is.
+"""The claims of a test on a job, in three words, and what a broken claim is.
 
 `always` is looked at after every step, `eventually` once the faults have ended, `sometimes` over
 all runs of a test: a claim that was never tried, and something that never happened, make a test

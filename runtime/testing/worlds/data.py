@@ -24,9 +24,10 @@ class NoOutcome(Exception):
 
 
 class Draws:
-    """What one run draws: fresh from a seed, the same as `choices`, or by what `drawing` draws.
-    `goes_on`: behind the choices from the seed. As a context manager it is one run: strategies that
-    build objects, and those that draw when they are called, need Hypothesis to know of it.
+    """The values that one run draws: fresh from a seed, the same as `choices`, or by what `drawing`
+    draws. `goes_on`: behind the choices from the seed. As a context manager it is one run:
+    strategies that build objects, and those that draw when they are called, need Hypothesis to know
+    of it.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Draws:
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """What was chosen so far."""
+        """The choices so far."""
         if self._data is None:
             return ()
         return tuple(self._data.choices)
@@ -151,7 +152,7 @@ def shrunk(
 
 
 class Drawing(Protocol):
-    """What draws values."""
+    """A source of drawn values."""
 
     def draw(self, strategy: Any) -> Any:
         """Draw one."""

@@ -1,5 +1,5 @@
-"""What user code may not reach while a world runs: the real clock, chance, sockets, threads and
-processes. None of them would replay, and each has something in its place.
+"""Escapes, which user code may not reach while a world runs: the real clock, chance, sockets,
+threads and processes. None of them would replay, and each has something in its place.
 
 The functions are replaced while a body runs, in their modules and under the names that modules of
 the user have imported. A call of the user's code raises `EscapedSimulation` at that line; calls of
@@ -61,7 +61,7 @@ class EscapedSimulation(EpochgateError):
 
 
 class Escapes:
-    """What has escaped in one run, so that it is told although user code or runtime caught it."""
+    """The escapes in one run, so that each is told although user code or runtime caught it."""
 
     def __init__(self) -> None:
         self.found: list[tuple[EscapedSimulation, Place]] = []
@@ -193,7 +193,7 @@ PATHS_OF_LIBRARIES: Final = tuple(
 
 
 def is_of_user(frame: FrameType) -> bool:
-    """Whether a frame runs code that is neither a library's nor epochgate's."""
+    """Return whether a frame runs code that is neither a library's nor epochgate's."""
     module = frame.f_globals.get("__name__", "")
     return module.partition(".")[0] != "epochgate" and not _is_library(frame.f_code.co_filename)
 

@@ -31,7 +31,7 @@ _now_s = time.monotonic
 
 @dataclass
 class Explored(Found):
-    """What an exploration came to."""
+    """The outcome of an exploration."""
 
     faults_max: int = 0
     delays_max: int = 0
@@ -47,7 +47,7 @@ class Explored(Found):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all schedules within the bound were run, and no claim was broken."""
+        """True if all schedules within the bound were run, and no claim was broken."""
         return self.failure is None and self.waiting == 0
 
     def told(self) -> str:
@@ -122,7 +122,7 @@ class Exploration:
             self.found.failure = self.found.first = one
 
     def is_seen(self, world: World, budget: Budget) -> bool:
-        """Whether as much was explored from this state; from now on it is."""
+        """Return whether as much was explored from this state; from now on it is."""
         if self.found.opaque:
             return False
         try:
@@ -154,7 +154,7 @@ class _Exploring:
         )
 
     def at(self, moment: Moment) -> Sequence[Deviation]:
-        """What the schedule has; behind its end, all that could be is noted for later."""
+        """Return what the schedule has; behind its end, all that could be is noted for later."""
         assert isinstance(moment, World)
         if self._next < len(self._schedule):
             due = self._schedule[self._next]

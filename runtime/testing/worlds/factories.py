@@ -1,4 +1,4 @@
-"""What a test gives to make a job of: functions that make a new object for each start or process.
+"""The factories of a test: functions that make a new object for each start or process.
 
 Says which argument is wrong, where an instance or another class was given. Pure; on the test's
 thread.
@@ -22,7 +22,7 @@ def insist_on_factory(argument: str, given: Any, kind: type) -> None:
 
 
 def made_by(argument: str, make: Callable[[], Any], kind: type) -> Any:
-    """What `make` makes. Raises NotSimulated if it is of another kind."""
+    """Return what `make` makes. Raises NotSimulated if it is of another kind."""
     made = make()
     if not isinstance(made, kind):
         raise NotSimulated(

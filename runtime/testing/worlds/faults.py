@@ -28,8 +28,8 @@ class UnknownFault(UsageError):
 
 @dataclass(frozen=True)
 class Fault:
-    """What can go wrong: `targets` are those to which it can happen now, `strike` lets it happen
-    and returns what a person reads of it, with the lane that it belongs to.
+    """A kind of fault: `targets` are those to which it can happen now, `strike` lets it happen and
+    returns what a person reads of it, with the lane that it belongs to.
     """
 
     about: str

@@ -1,5 +1,5 @@
-"""What simulated tests have reached together: which rows of the job's machines no run has taken,
-and which faults met which moments.
+"""The reach of all simulated tests together: which rows of the job's machines no run has taken, and
+which faults met which moments.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _self(value: types.BuiltinMethodType) -> Any:
 
 
 def _attributes(value: Any, kind: type) -> list[Any]:
-    """What an object has: its attributes, or what it would be copied by."""
+    """Return the attributes of an object, or what it would be copied by."""
     named: dict[str, Any] = dict(getattr(value, "__dict__", {}))
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())

@@ -25,7 +25,7 @@ class NoSuchSubtask(UsageError):
 
 
 class Moving(Protocol):
-    """What a job needs of its world."""
+    """The requests of a job to its world."""
 
     def strike(self, fault: str, which: int = 0) -> None:
         """Let a fault happen and the job move."""
@@ -106,17 +106,17 @@ class WorldJob:
 
     @property
     def starts(self) -> int:
-        """How often a driver has started."""
+        """The number of starts of a driver."""
         return self.simulated.starts
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.simulated.is_over
 
     @property
     def has_failed(self) -> bool:
-        """Whether the job has ended as failed."""
+        """True if the job has ended as failed."""
         return self.is_over and self.simulated.result.state == "failed"
 
     # what a test does
@@ -205,7 +205,7 @@ class WorldJob:
         return calls
 
     def is_at_rest(self) -> bool:
-        """Whether nothing is under way; what is late may come."""
+        """Return whether nothing is under way; what is late may come."""
         return self.simulated.is_steady() and not self.simulated.faults.late
 
     def release(self) -> bool:
@@ -246,7 +246,7 @@ class WorldJob:
         self.look_around()
 
     def moment(self) -> str:
-        """What the job is doing, in one word: which fault met which moment is worth knowing."""
+        """Tell what the job does, in a word: which fault met which moment is worth knowing."""
         job = self.simulated.machines
         if self.is_over:
             return "over"
@@ -270,7 +270,7 @@ class WorldJob:
         return failures[-1].reason.split("\n")[0] if failures else "something is under way"
 
     def account(self) -> str:
-        """What is not at rest, for a person to read."""
+        """Tell what is not at rest, for a person to read."""
         return self.simulated.account()
 
 

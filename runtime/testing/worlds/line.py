@@ -1,4 +1,5 @@
-"""Who can move in a simulated job, in the order in which they became able to: the default schedule.
+"""The line of those who can move in a simulated job, in the order in which they became able to: the
+default schedule.
 
 A mover is the driver with its queue, one direction of one process's connection, a process that
 works, or a lane of blocking work. Each has its turn, moves once and goes to the end of the line. A
@@ -29,7 +30,9 @@ class Line:
         self._slow: set[int | str] = set()
 
     def movers(self) -> list[Mover]:
-        """Who can move now, the next one first; who is held back is not among them."""
+        """Return those who can move now, the next one first; those that are held back are not among
+        them.
+        """
         able = dict.fromkeys(self._able())
         self._waiting = {mover: None for mover in self._waiting if mover in able} | able
         return [mover for mover in self._waiting if not self._is_held(mover)]

@@ -1,6 +1,6 @@
-"""How the job of a world moves: whose turn it is, what deviates, when it is at rest, and the record
-of all of it. `World` has what a test says; this decides nothing about the schedule either, which
-`Choosing` does.
+"""The motion of the job of a world: whose turn it is, what deviates, when it is at rest, and the
+record of all of it. `World` has what a test says; this decides nothing about the schedule either,
+which `Choosing` does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REST_S: Final = 120.0
 
 
 class End(Enum):
-    """Why a job stopped moving."""
+    """The reason why a job stopped moving."""
 
     ENOUGH = "it is at rest, or the time has come"
     GO_ON = "the schedule lets the test go on"

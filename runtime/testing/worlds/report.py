@@ -1,5 +1,5 @@
-"""What a person reads of a failure: the claim, the shortest schedule in lanes with the rows that
-both sides took, what was drawn, the word that replays it, and the test to keep.
+"""The report of a failure: the claim, the shortest schedule in lanes with the rows that both sides
+took, what was drawn, the word that replays it, and the test to keep.
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ class SimulationFailed(AssertionError):
 
 
 class Vacuous(NegativeResult, AssertionError):
-    """What should happen sometimes never did, so that the test says nothing about it."""
+    """A vacuous claim: what should happen sometimes never did, so that the test says nothing about
+    it.
+    """
 
     def __init__(self, name: str, found: Found) -> None:
         super().__init__(vacuous(name, found))
 
 
 def vacuous(name: str, found: Found) -> str:
-    """What never happened, and which faults did."""
+    """Tell what never happened, and which faults did."""
     return "\n".join(_vacuous(name, found))
 
 
@@ -111,7 +113,7 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
 
 
 def replayed_by(name: str, failure: Run, node: str) -> list[str]:
-    """How a schedule is run again, and kept as a test."""
+    """Tell how a schedule is run again, and kept as a test."""
     word = token(failure)
     return [
         f"replay    pytest {node or '...'} --epochgate-replay={word}",

@@ -47,7 +47,7 @@ class FaultInjected(Exception):
 
 
 class NotSimulated(UsageError):
-    """What a world was given cannot be made into a job."""
+    """The objects that a world was given cannot be made into a job."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a test has given: how many subtasks, and what prepares each start of the driver."""
+    """The setup of a test: how many subtasks, and what prepares each start of the driver."""
 
     subtasks: int
     prepare: Callable[[SinkStart], Prepared]
@@ -107,7 +107,7 @@ class PlainProgram(Program):
 
 @dataclass
 class Strikes:
-    """What the next calls of user code meet."""
+    """The strikes that the next calls of user code meet."""
 
     snapshots: deque[str] = field(default_factory=deque)
     """`fail` or `late`."""

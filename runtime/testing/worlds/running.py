@@ -24,7 +24,7 @@ Body = Callable[[World], Any]
 
 @dataclass
 class Run:
-    """What came of one run; `broken` is None when every claim held."""
+    """The outcome of one run; `broken` is None when every claim held."""
 
     deviations: list[Deviation]
     trace: list[Happening]
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def faults(self) -> int:
-        """How many faults happened."""
+        """The number of faults that happened."""
         return sum(deviation.is_fault for deviation in self.deviations)
 
 

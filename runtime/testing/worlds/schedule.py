@@ -45,7 +45,7 @@ class Deviation:
 
     @property
     def is_fault(self) -> bool:
-        """Whether something goes wrong, and not only late."""
+        """True if something goes wrong, and not only late."""
         return self.what not in ORDERS
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Moment(Protocol):
 
     @property
     def at(self) -> At:
-        """Which one it is."""
+        """The number of the step."""
         ...
 
     def options(self, what: str) -> int:
@@ -97,7 +97,7 @@ class Choosing(Protocol):
     """Decides what differs from the default schedule."""
 
     def at(self, moment: Moment) -> Sequence[Deviation]:
-        """What deviates before this step."""
+        """Return what deviates before this step."""
         ...
 
 
@@ -110,7 +110,7 @@ class Listed:
             self._due.setdefault(deviation.at, []).append(deviation)
 
     def at(self, moment: Moment) -> Sequence[Deviation]:
-        """What the list has for this step."""
+        """Return what the list has for this step."""
         return self._due.get(moment.at, ())
 
 

@@ -54,7 +54,7 @@ class NotReplayed(UsageError, AssertionError):
 
 @dataclass
 class Found:
-    """What a search came to, over all its runs; `node` is pytest's name of the test."""
+    """The outcome of a search, over all its runs; `node` is pytest's name of the test."""
 
     node: str = ""
     runs: int = 0
@@ -91,12 +91,12 @@ class Found:
 
     @property
     def has_passed(self) -> bool:
-        """Whether nothing was found, and nothing is vacuous as far as that is judged."""
+        """True if nothing was found, and nothing is vacuous as far as that is judged."""
         return self.failure is None and (self.is_part or not self.never)
 
     @property
     def never(self) -> list[str]:
-        """What should happen sometimes and never did."""
+        """The texts of what should happen sometimes and never did."""
         return [text for text, has_come_true in self.reached.items() if not has_come_true]
 
 
@@ -120,7 +120,7 @@ def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
 
 
 def missed(one: Run, deviations: list[Deviation], choices: tuple[Any, ...] | None) -> str:
-    """What a run did not do of a schedule, in words."""
+    """Tell what a run did not do of a schedule, in words."""
     absent = [str(each) for each in deviations if each not in one.deviations]
     if absent:
         return f"the deviation{'s' * (len(absent) > 1)} {', '.join(absent)} did not happen"
@@ -295,7 +295,7 @@ def silent() -> Iterator[None]:
 
 
 def first_difference(one: Run, again: Run) -> str | None:
-    """Where two runs of the same schedule part, in words; None if they do not."""
+    """Tell where two runs of the same schedule part, in words; None if they do not."""
     last = "the beginning"
     for before, after in zip_longest(one.trace, again.trace):
         if str(before) != str(after) or before.rows != after.rows:

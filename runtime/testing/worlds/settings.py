@@ -1,4 +1,4 @@
-"""What the command line of a test run has chosen for its simulations, and what they came to.
+"""The choices of a test run's command line for its simulations, and what they came to.
 
 The pytest plugin and `epochgate fuzz` set it, and `@simulate` reads it; without either, each test
 runs as it says.

@@ -39,8 +39,8 @@ class Simulation:
 
     @property
     def node(self) -> str:
-        """How pytest names it, from the folder in which it runs; empty for a function within
-        another.
+        """The name of the test in pytest, from the folder in which it runs; empty for a function
+        within another.
         """
         code = getattr(self.body, "__code__", None)
         if code is None or "<locals>" in self.name:

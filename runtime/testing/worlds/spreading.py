@@ -33,7 +33,7 @@ class Part:
 
 @dataclass
 class Scanned:
-    """What came of a part; `seeds` are those that were tried, each once."""
+    """The outcome of a part; `seeds` are those that were tried, each once."""
 
     test: str
     seeds: int = 0

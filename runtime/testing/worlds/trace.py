@@ -1,4 +1,4 @@
-"""What happened in one run, step by step: on which lane, in which words, and which rows both sides
+"""The trace of one run, step by step: on which lane, in which words, and which rows both sides
 took. The words of a move are made before it, from the message that is about to arrive.
 """
 
@@ -65,8 +65,8 @@ def told(rig: Rig, mover: Mover) -> tuple[str, str]:
 
 
 def states(rig: Rig) -> dict[str, dict[str, Any]]:
-    """What is in the store, what the user's coordinators and operators have, what is under way to
-    and from each task, and what the machines of the driver hold.
+    """Return what is in the store, what the user's coordinators and operators have, what is under
+    way to and from each task, and what the machines of the driver hold.
     """
     own, shelf = own_values(rig), rig.simulated.shelf
     found: dict[str, dict[str, Any]] = {
@@ -152,7 +152,7 @@ def _plain(user_code: Any) -> dict[str, str]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it can be shown as it is: no object is in it."""
+    """Return whether it can be shown as it is: no object is in it."""
     if isinstance(value, dict):
         return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
     if isinstance(value, list | tuple):
@@ -168,7 +168,7 @@ def _shown(value: Any) -> Any:
 
 
 def handled(rows: Sequence[RowTaken], sent: Sequence[tuple[int, Any]] = ()) -> str:
-    """What the driver did in one event: what it sent, the first row that led elsewhere, or the
+    """Tell what the driver did in one event: what it sent, the first row that led elsewhere, or the
     first.
     """
     if sent:

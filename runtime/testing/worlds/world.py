@@ -207,7 +207,7 @@ class World(Motion):
 
     @property
     def calls(self) -> int:
-        """How many calls of the test there were before the faults ended."""
+        """The number of calls of the test before the faults ended."""
         return self.at[0] if self._calls is None else self._calls
 
     def own_values(self) -> dict[str, dict[str, str]]:
@@ -264,7 +264,7 @@ DEFAULTS: Final[dict[str, Any]] = {"checkpoint_timeout_s": 10.0, "coordinator_ca
 
 
 def _maker(given: Any) -> Callable[[], CoordinatorProvider]:
-    """What makes the provider of each start: a provider serves all of them."""
+    """Return the maker of the provider of each start: a provider serves all of them."""
     if isinstance(given, CoordinatorProvider):
         return lambda: given
     if isinstance(given, OperatorCoordinator):
@@ -283,7 +283,7 @@ def _maker(given: Any) -> Callable[[], CoordinatorProvider]:
 def _program(
     makers: Sequence[Callable[[], CoordinatorProvider]], operators: Any
 ) -> Callable[[int], Program]:
-    """What makes a program of operators that wait for events."""
+    """Return the maker of a program of operators that wait for events."""
     if operators is None:
         raise NotSimulated(
             "a job needs what runs in its tasks: operators=MyOperator, or program=MyProgram, which "

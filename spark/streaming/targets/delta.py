@@ -45,7 +45,7 @@ class DeltaBatches(BatchTarget):
 
     @property
     def sink(self) -> DeltaSink:
-        """Whose writers stage below the table's directory."""
+        """The sink, whose writers stage below the table's directory."""
         return DeltaSink(self.path, self.file_bytes, files=self.files)
 
     @property

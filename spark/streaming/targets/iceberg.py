@@ -47,7 +47,7 @@ class IcebergBatches(BatchTarget):
 
     @property
     def sink(self) -> IcebergSink:
-        """Whose writers are told where the table lies."""
+        """The sink, whose writers are told where the table lies."""
         return IcebergSink(
             self.catalog, self.table, self.properties, self.file_bytes, files=self.files
         )

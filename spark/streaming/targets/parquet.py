@@ -51,7 +51,7 @@ class ParquetBatches(BatchTarget):
 
     @property
     def sink(self) -> ParquetSink:
-        """Whose schema is that of the batches; the commit compares it with the target's."""
+        """The sink, with the schema of the batches; the commit compares it with the target's."""
         return ParquetSink(self.path, self.file_bytes, self.files, partition_by=self.partition_by)
 
     @property
@@ -129,7 +129,7 @@ class ObjectBatches(BatchTarget):
 
     @property
     def sink(self) -> ParquetSink:
-        """Which uploads files under the names that they keep."""
+        """The sink, which uploads files under the names that they keep."""
         return ParquetSink(
             self.url,
             self.file_bytes,

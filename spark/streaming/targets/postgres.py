@@ -43,7 +43,7 @@ class PostgresBatches(BatchTarget):
 
     @property
     def sink(self) -> PostgresSink:
-        """Whose writers stage in the database."""
+        """The sink, whose writers stage in the database."""
         return PostgresSink(self.dsn, self.table, self.rows_per_statement)
 
     def prepare(self) -> Agreed:

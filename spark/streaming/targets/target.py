@@ -1,4 +1,4 @@
-"""What a target of batches is: it stages in tasks, commits a batch with its number, and sweeps.
+"""The target of batches: it stages in tasks, commits a batch with its number, and sweeps.
 
 Leaves to each kind of table how. Tasks use `sink` and what `prepare` has returned; everything else
 runs beside the driver, in a process of its own for each batch.
@@ -42,8 +42,8 @@ DATAFRAMES = "dataframe"
 
 @dataclass(frozen=True)
 class Agreed:
-    """What all tasks of a batch have in common: the schema, serialized by Arrow, if the target has
-    one, and where the table lies, if tasks cannot know.
+    """The values that all tasks of a batch have in common: the schema, serialized by Arrow, if the
+    target has one, and where the table lies, if tasks cannot know.
     """
 
     schema: bytes | None = None
@@ -52,7 +52,9 @@ class Agreed:
 
 @dataclass(frozen=True)
 class Staged:
-    """What the tasks of a batch have staged: under which run, and the committables of each."""
+    """The files or rows that the tasks of a batch have staged: under which run, and the
+    committables of each.
+    """
 
     query: str
     batch: int
@@ -71,12 +73,12 @@ class BatchTarget(ABC):
     @property
     @abstractmethod
     def shown(self) -> str:
-        """What it is called in messages, without a password."""
+        """The name of the target in messages, without a password."""
 
     @property
     @abstractmethod
     def sink(self) -> Sink:
-        """Whose writers stage."""
+        """The sink, whose writers stage."""
 
     def prepare(self) -> Agreed:
         """Before the tasks of a batch: what has to be there for them, and what they agree on."""
@@ -84,11 +86,11 @@ class BatchTarget(ABC):
 
     @abstractmethod
     def notes(self) -> NoteStore:
-        """Where the notes of its queries lie."""
+        """Return the place of the notes of its queries."""
 
     @abstractmethod
     def number(self, query: str) -> int:
-        """How many batches of the query it has: 1 more than the newest, 0 for none."""
+        """Count the batches that it has of the query: 1 more than the newest, 0 for none."""
 
     def apply(self, staged: Staged, own: int) -> bool:
         """Show the batch, all at once with its number, if the target has `own` batches as it had
@@ -115,7 +117,7 @@ class BatchTarget(ABC):
 
     @abstractmethod
     def has_written(self, staged: Staged) -> bool:
-        """Whether a write whose outcome was not known has taken effect."""
+        """Return whether a write whose outcome was not known has taken effect."""
 
     @abstractmethod
     def sweep(self, query: str, batch: int) -> None:

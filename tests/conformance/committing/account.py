@@ -1,4 +1,4 @@
-"""What Flink's global committer prints, retold, with each listed difference as a switch.
+"""The prints of Flink's global committer, retold, with each listed difference as a switch.
 
 It shares nothing with the machines. Without a name it is Flink 2.3.0: GlobalCommitterOperator
 behind the writers, and SinkWriterOperator. With all NAMES it is epochgate. `differences.py` says of
@@ -30,7 +30,7 @@ Collected = dict[int, dict[int, list[str]]]
 
 @dataclass
 class Target:
-    """What a sink will answer for each committable; `words` begin the lines of its calls."""
+    """The answers of a sink for each committable; `words` begin the lines of its calls."""
 
     words: str
     answers: dict[str, deque[str]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Failed(Exception):
 
 
 class Retelling:
-    """What is common to all topologies: commands, and sinks that answer; `names` are the
+    """The common part of all topologies: commands, and sinks that answer; `names` are the
     differences that are on.
     """
 
@@ -66,7 +66,7 @@ class Retelling:
         return answers
 
     def tell_state(self, checkpoint: str, collected: Iterable[Collected]) -> None:
-        """What a stored checkpoint holds, by subtask, oldest first."""
+        """Return what a stored checkpoint holds, by subtask, oldest first."""
         held: dict[int, list[str]] = {}
         for of_one in collected:
             for _, of_checkpoint in sorted(of_one.items()):

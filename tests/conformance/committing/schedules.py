@@ -40,7 +40,7 @@ class Topology:
         return self._direct
 
     def has_ended(self, subtask: int) -> bool:
-        """Whether a subtask's writer has nothing more to hand over."""
+        """Return whether a subtask's writer has nothing more to hand over."""
         return subtask in self._direct.ended
 
     def notices(self, checkpoint: int) -> list[str]:
@@ -101,7 +101,7 @@ class Maker:
         return self.chance.random() < probability
 
     def oddly(self) -> bool:
-        """Whether something is done now that only a wild schedule does."""
+        """Return whether something is done now that only a wild schedule does."""
         return self.is_wild and self.happens(self.rarely)
 
     def some_names(self) -> list[str]:
@@ -166,7 +166,7 @@ class Maker:
             self.say(f"told {self.untold.pop(self.chance.randrange(len(self.untold)))}")
 
     def _answer(self, names: Sequence[str]) -> None:
-        """What the sink will say of what the checkpoint has brought."""
+        """Return what the sink will say of what the checkpoint has brought."""
         for whose in self.topology.audiences if names else ():
             if self.is_wild:
                 self._answer_anything(names, whose)
@@ -189,7 +189,7 @@ class Maker:
         return ["retry"] * tries
 
     def _outcome(self) -> list[str]:
-        """What is said of a committable in the end; nothing if it is committed then."""
+        """Return what is said of a committable in the end; nothing if it is committed then."""
         if not self.happens(0.1 + self.rarely / 2):
             return []
         return [self.chance.choice(("again", "known", "known", "error"))]

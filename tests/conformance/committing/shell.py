@@ -40,7 +40,7 @@ CHECKPOINTS_MOST = 1_000
 
 
 class Script:
-    """What is said of each committable by one of the sink's committers."""
+    """The answers of one of the sink's committers for each committable."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -69,7 +69,7 @@ class Script:
 
 
 class Target:
-    """What the sink answers, and the lines that tell of it."""
+    """The answers of the sink, and the lines that tell of them."""
 
     def __init__(self) -> None:
         self.of_tasks, self.globally = Script(self), Script(self)
@@ -135,7 +135,7 @@ class ScriptedWriter(SinkWriter):
         raise NotImplementedError
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        """What came since the last barrier."""
+        """Return what came since the last barrier."""
         self._target.newest = checkpoint_id
         return self._target.ready.pop(self._subtask, [])
 
@@ -339,6 +339,6 @@ def parts(names: str) -> list[str]:
 
 
 def state_line(checkpoint: str, held: Mapping[int, Sequence[str]]) -> str:
-    """What a stored checkpoint holds of committables, by subtask."""
+    """Return what a stored checkpoint holds of committables, by subtask."""
     told = [f"{subtask}:{','.join(held[subtask])}" for subtask in sorted(held) if held[subtask]]
     return " ".join([f"state {checkpoint}", *told])

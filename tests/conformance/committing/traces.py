@@ -39,7 +39,7 @@ def comparison() -> Comparison:
 
 
 def file_of(kind: str) -> Path:
-    """Where the traces of a kind are."""
+    """Return where the traces of a kind are."""
     return FOLDER / f"{kind.replace(' ', '_')}.txt"
 
 

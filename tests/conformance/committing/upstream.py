@@ -1,5 +1,5 @@
-"""What Flink prints where each subtask has a committer and a global one follows, retold, with each
-listed difference as a switch.
+"""The prints of Flink where each subtask has a committer and a global one follows, retold, with
+each listed difference as a switch.
 
 It shares nothing with the machines. Without a name it is Flink 2.3.0: SinkWriterOperator and
 CommitterOperator in each task, and GlobalCommitterOperator (commitOnInput) in a task of its own

@@ -98,7 +98,7 @@ def _block(lines: Sequence[str], side: str) -> Block:
 
 
 def same(line: str) -> str:
-    """What of a line of output counts."""
+    """Return what of a line of output counts."""
     return line.partition(":")[0] if line.startswith(("EXC", "GLOBAL")) else line
 
 

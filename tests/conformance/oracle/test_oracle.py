@@ -22,7 +22,7 @@ def oracle() -> Iterator[FlinkOracle]:
 
 
 def said_with(environment: dict[str, str]) -> str:
-    """What a process of its own says when it asks for the oracle's classes."""
+    """Return what a process of its own says when it asks for the oracle's classes."""
     asked = "from tests.conformance.oracle.oracle import compiled; compiled()"
     done = subprocess.run(
         [sys.executable, "-c", asked],

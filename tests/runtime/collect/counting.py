@@ -25,7 +25,7 @@ def chained(chain: int, number: int, attempt: int) -> int:
 
 
 def follows(row: list[int], chain: int) -> bool:
-    """Whether this row was made by who had made `chain` before."""
+    """Return whether this row was made by who had made `chain` before."""
     return row[3] == chained(chain, row[1], row[2])
 
 
@@ -136,7 +136,9 @@ class CountingJob(SimulatedJob):
         self.rows = collect_rows(self.master)
 
     def problems(self) -> list[str]:
-        """What is not exactly once, not in order, or made by an attempt that was thrown away."""
+        """Return what is not exactly once, not in order, or made by an attempt that was thrown
+        away.
+        """
         problems = []
         for subtask in range(self.subtasks):
             chain = 0
@@ -155,5 +157,5 @@ class CountingJob(SimulatedJob):
         return self.problems() + [f"subtask {s}: {m} missing" for s, m in missing.items() if m]
 
     def numbers(self) -> list[set[int]]:
-        """What was seen of each subtask, whatever the order."""
+        """Return what was seen of each subtask, whatever the order."""
         return [{row[1] for row in self.seen if row[0] == s} for s in range(self.subtasks)]

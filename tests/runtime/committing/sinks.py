@@ -24,7 +24,7 @@ from epochgate.runtime import (
 
 @dataclass
 class Target:
-    """What the tasks have committed, what was committed globally, and what is to go wrong."""
+    """The commits of the tasks, the global ones, and what is to go wrong."""
 
     in_tasks: dict[str, int] = field(default_factory=dict)
     """Committable -> the checkpoint with which it took effect."""

@@ -1,4 +1,4 @@
-"""What a process says of a commit counts for what it was asked, and for nothing else."""
+"""A process's answer on a commit counts for what it was asked, and for nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Asked(Rig):
         assert [self.waits(subtask) for subtask in (0, 1)] == [[1, 1], [1, 1]]
 
     def waits(self, subtask: int) -> list[int]:
-        """What the process is asked: the checkpoint, and how many tries have failed."""
+        """Return what the process is asked: the checkpoint, and how many tries have failed."""
         process = self.job.transport.processes[self.identity(subtask)]
         return next((m[1:3] for m in process.to_task if m[0] == "commit"), [])
 

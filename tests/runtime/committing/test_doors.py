@@ -101,14 +101,14 @@ class Run:
         self.ends.append(self.job.result.state if self.job.is_over else "crashed")
 
     def _not_started(self, error: BaseException) -> None:
-        """What the caller is told, who starts it again."""
+        """Return what the caller is told, who starts it again."""
         if len(self.ends) > STARTS_MAX or not isinstance(error, self.door.raised):
             raise error
         self.ends.append("refused")
         self.told.append(described(error))
 
     def has_all(self) -> bool:
-        """Whether the job has finished, with each row once in the tasks and once globally."""
+        """True if the job has finished, with each row once in the tasks and once globally."""
         return (
             self.ends[-1] == "finished"
             and sorted(self.target.in_tasks) == ROWS

@@ -1,4 +1,4 @@
-"""What is in doubt in a job that commits in several steps: committed by its start, or given up."""
+"""Commits in doubt of a job that commits in several steps: made by its start, or given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators between commits may return and raise, and what is told of the steps."""
+"""The returns and errors of operators between commits, and what is told of the steps."""
 
 from __future__ import annotations
 

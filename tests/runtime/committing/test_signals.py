@@ -1,4 +1,4 @@
-"""What a committer in a task says of a committable: every signal, and every error."""
+"""The answers of a committer in a task on a committable: every signal, and every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a committer on the driver says of a checkpoint, where it commits alone and behind others."""
+"""The answers of a committer on the driver on a checkpoint, where it commits alone and behind
+others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a start makes of what an earlier one had under way, where the sink or the job is another."""
+"""The start of a job whose sink or code is another than that of an earlier one with commits under
+way.
+"""
 
 from __future__ import annotations
 

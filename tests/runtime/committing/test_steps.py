@@ -25,7 +25,7 @@ from tests.runtime.committing.steady import SteadySink, steady, take
 
 
 def committed(target: Target) -> dict[int, list[str]]:
-    """What is committed globally, by checkpoint."""
+    """Return what is committed globally, by checkpoint."""
     return {
         checkpoint: sorted(one for held in committables.values() for one in held)
         for checkpoint, committables in target.globally.items()

@@ -1,5 +1,5 @@
-"""Which steps a sink's commits may take, what a job's settings say of them, and what a sink does in
-a job that takes no checkpoints by itself.
+"""The steps that a sink's commits may take, what a job's settings say of them, and what a sink does
+in a job that takes no checkpoints by itself.
 """
 
 from __future__ import annotations

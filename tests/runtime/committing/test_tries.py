@@ -1,5 +1,5 @@
-"""How often a commit is tried and after which pauses, in a task and on the driver; and that neither
-the death of a process nor that of the driver starts the count again.
+"""The tries of a commit and the pauses between them, in a task and on the driver; neither the death
+of a process nor that of the driver starts the count again.
 """
 
 from __future__ import annotations

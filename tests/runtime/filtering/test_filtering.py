@@ -1,4 +1,4 @@
-"""What one operator has collected decides which splits another's source gives out."""
+"""The collection of one operator decides which splits another's source gives out."""
 
 from __future__ import annotations
 

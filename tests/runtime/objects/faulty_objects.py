@@ -28,7 +28,7 @@ class FaultyObjects:
         self.operations: list[Operation] = []
 
     def open(self, url: str) -> ObjectStore:
-        """What is below `url`."""
+        """Return what is below `url`."""
         return _Struck(self, self._open_url(url))
 
     def crash(self) -> None:

@@ -10,7 +10,7 @@ from epochgate.runtime.objects.client import ObjectStatus, ObjectStore, ObstoreO
 
 
 class Memory:
-    """What outlives drivers: for each URL the objects below it."""
+    """The memory that outlives drivers: for each URL the objects below it."""
 
     def __init__(self) -> None:
         self.stores: dict[str, MemoryStore] = {}

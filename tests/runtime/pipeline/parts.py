@@ -91,7 +91,7 @@ class Table(Committer):
         self.rows[checkpoint_id] = [row for rows in committables.values() for row in rows]
 
     def has_all(self) -> bool:
-        """Whether each number is there once, doubled."""
+        """Return whether each number is there once, doubled."""
         rows = sorted(row[0] for rows in self.rows.values() for row in rows)
         return rows == list(range(0, 2 * SPLITS * NUMBERS, 2))
 

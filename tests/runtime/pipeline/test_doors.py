@@ -64,7 +64,9 @@ class Run:
         job.rest(until=lambda: job.is_over)
 
     def has_all(self) -> bool:
-        """Whether the job has finished, with each row once, and has worked after each commit."""
+        """Return whether the job has finished, with each row once, and has worked after each
+        commit.
+        """
         is_worked = self.worked == set(self.table.rows)
         return self.job.result.state == "finished" and self.table.has_all() and is_worked
 
@@ -93,7 +95,7 @@ class RunOfFunctions(Run):
         self.table.rows[checkpoint_id] = rows
 
     def has_all(self) -> bool:
-        """Whether the job has finished, with each row once."""
+        """Return whether the job has finished, with each row once."""
         self.worked = set(self.table.rows)
         return super().has_all()
 

@@ -1,4 +1,4 @@
-"""What a source of functions keeps, and which functions it takes."""
+"""The state that a source of functions keeps, and which functions it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a map returns has one meaning, and the rest is refused by name."""
+"""The return value of a map has one meaning, and the rest is refused by name."""
 
 from __future__ import annotations
 

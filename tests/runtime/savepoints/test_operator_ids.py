@@ -66,7 +66,7 @@ def going_on(
     parallelism: int = 1,
     allow: Collection[str] = (),
 ) -> list[int]:
-    """What the next start, with other code, writes."""
+    """Return what the next start, with other code, writes."""
     written: dict[int, list[int]] = {}
     job = SimulatedJob.of(
         Pipeline(

@@ -1,4 +1,4 @@
-"""What a source's coordinator is driven with when time, threads and tasks are moved by a test."""
+"""The drive of a source's coordinator whose time, threads and tasks are moved by a test."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class RangeSource(Source):
         self.looked = 0
 
     def look(self) -> list[SourceSplit]:
-        """What is there; a part of it appears with each look."""
+        """Return what is there; a part of it appears with each look."""
         self.looked += 1
         visible = min(self.splits, -(-self.splits * self.looked // self.looks))
         return [
@@ -132,7 +132,7 @@ class NumberCommitter(Committer):
         return [number for numbers in self.committed.values() for number in numbers]
 
     def problems(self, count: int) -> list[str]:
-        """What is not exactly once, of the numbers from 0 to `count`."""
+        """Return what is not exactly once, of the numbers from 0 to `count`."""
         times = Counter(self.numbers())
         return [f"{n}: {times[n]} times" for n in sorted({*range(count), *times}) if times[n] != 1]
 

@@ -1,4 +1,6 @@
-"""What a source's coordinator promises its enumerator, as Flink's SourceCoordinatorTest has it."""
+"""The promises of a source's coordinator to its enumerator, as Flink's SourceCoordinatorTest has
+them.
+"""
 
 from __future__ import annotations
 

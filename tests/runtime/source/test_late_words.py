@@ -1,4 +1,6 @@
-"""What an attempt says after it is gone, or twice, makes no difference; its successor is served."""
+"""The words of an attempt after it is gone, or said twice, make no difference; its successor is
+served.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reset returns to the enumerator, and what is remembered for the next one."""
+"""The splits that a reset returns to the enumerator, and what is remembered for the next one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_two_checkpoints() -> HandJob:
 
 
 def assigned(job: HandJob) -> list[str]:
-    """What a snapshot without a checkpoint says is assigned to subtask 0."""
+    """Return what a snapshot without a checkpoint says is assigned to subtask 0."""
     *_, by_subtask = unpack(job.checkpoint(BATCH_CHECKPOINT))
     return [name for subtask, splits in by_subtask for name, _ in splits if subtask == 0]
 

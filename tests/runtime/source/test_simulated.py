@@ -74,7 +74,7 @@ class RangeJob(SimulatedJob):
         return self.result
 
     def records_read(self, subtask: int) -> int:
-        """How many records the process of the subtask has read; 0 when there is none."""
+        """Return how many records the process of the subtask has read; 0 when there is none."""
         for process in self.transport.processes.values():
             if process.subtask == subtask and process.is_alive:
                 return int(process.worker.program.metrics()["records_read"])

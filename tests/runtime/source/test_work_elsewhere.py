@@ -1,4 +1,6 @@
-"""What an enumerator does elsewhere comes back to it alone, and other coordinators can reach it."""
+"""The result of an enumerator's work elsewhere comes back to it alone, and other coordinators can
+reach it.
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def update(entries: Entries, **changes: Any) -> int:
 
 
 def once(action: Callable[[], None], kind: str, part: str = "") -> Callable[[str, str], None]:
-    """What a watched store calls: the action at the first such request."""
+    """Return what a watched store calls: the action at the first such request."""
     is_done = False
 
     def call(request: str, key: str) -> None:

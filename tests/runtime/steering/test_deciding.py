@@ -1,4 +1,4 @@
-"""What a batch runs with: the same for every run of it, whatever happens meanwhile."""
+"""The decision for a batch: the same for every run of it, whatever happens meanwhile."""
 
 from __future__ import annotations
 

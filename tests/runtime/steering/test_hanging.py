@@ -40,7 +40,7 @@ SOON = Waits(Limit("store_timeout_s", 0.02), Limit("coordinator_call_timeout_s",
 
 @pytest.fixture
 def stall(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stall]:
-    """What hangs goes on when the test is over."""
+    """Return what hangs goes on when the test is over."""
     stall = Stall(monkeypatch)
     yield stall
     stall.goes_on.set()

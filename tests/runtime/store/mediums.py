@@ -56,7 +56,7 @@ class FileSystemWithoutLocks(LocalFileSystem):
 
 
 class Medium(Protocol):
-    """What outlives a driver, and what can happen to it."""
+    """The medium that outlives a driver, and what can happen to it."""
 
     def open(self, job_id: str = JOB, retained: int = 3) -> CheckpointStore: ...
 

@@ -1,4 +1,4 @@
-"""Who holds a checkpoint directory: locks and fences, with real second processes."""
+"""The holder of a checkpoint directory: locks and fences, with real second processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every checkpoint store promises, over the directory and over memory."""
+"""The contract of every checkpoint store, over the directory and over memory."""
 
 from __future__ import annotations
 

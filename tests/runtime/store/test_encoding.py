@@ -252,7 +252,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def as_it_was_in_version_1(checkpoint_id: int) -> CompletedCheckpoint:
-    """What a checkpoint of version 1 is read as: it did not have the later fields."""
+    """Return what a checkpoint of version 1 is read as: it did not have the later fields."""
     return dataclasses.replace(
         checkpoint_of(checkpoint_id),
         versions={},

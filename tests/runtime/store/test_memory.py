@@ -1,4 +1,4 @@
-"""What the store in memory can do beyond the contract: fail by order."""
+"""The store in memory beyond the contract: it fails by order."""
 
 from __future__ import annotations
 

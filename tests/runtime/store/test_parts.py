@@ -110,7 +110,7 @@ def medium(request: pytest.FixtureRequest, tmp_path: Path) -> Medium:
 
 
 def values(medium: Medium) -> list[int]:
-    """What the buckets that are kept by themselves have in them."""
+    """Return what the buckets that are kept by themselves have in them."""
     return sorted(int.from_bytes(data[:2], "big") for data in medium.parts().values())
 
 

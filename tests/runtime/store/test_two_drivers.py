@@ -84,7 +84,7 @@ def opened(directory: Path, files: LocalFileSystem) -> DirectoryCheckpointStore:
 
 
 def save(store: DirectoryCheckpointStore, checkpoint_id: int, run_id: str) -> bool:
-    """Whether it was saved; the only other outcome is that another driver has the store."""
+    """Return whether it was saved; the only other outcome is that another driver has the store."""
     try:
         store.save(dataclasses.replace(checkpoint_of(checkpoint_id), run_id=run_id))
     except CheckpointStoreLost:
@@ -93,7 +93,7 @@ def save(store: DirectoryCheckpointStore, checkpoint_id: int, run_id: str) -> bo
 
 
 def operations(directory: Path, do: Callable[[Path, LocalFileSystem], object]) -> int:
-    """How many operations that takes where no other driver comes."""
+    """Return how many operations that takes where no other driver comes."""
     files = Paused()
     do(directory, files)
     return len(files.operations)
@@ -182,7 +182,7 @@ class HalfSaved(threading.Thread):
         self._is_at_rest.set()
 
     def goes_on(self) -> bool:
-        """Whether it has saved in the end."""
+        """Return whether it has saved in the end."""
         self._may_go_on.set()
         self.join(30)
         return self.is_saved

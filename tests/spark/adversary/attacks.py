@@ -40,8 +40,8 @@ PRIVATE_SHARE = 4
 
 @dataclass(frozen=True)
 class Attack:
-    """What is done, and what it may cost: memory and descriptors of the driver beside those at
-    rest, and seconds between two commits.
+    """The deed of an attack, and what it may cost: memory and descriptors of the driver beside
+    those at rest, and seconds between two commits.
     """
 
     name: str

@@ -44,7 +44,7 @@ def packable(message: Any) -> bytes | None:
 
 
 def is_message(packed: bytes) -> bool:
-    """Whether the wire hands it over; what it does not is malformed before it is a message."""
+    """True if the wire hands it over; what it does not is malformed before it is a message."""
     try:
         message = msgpack.unpackb(packed)
     except ValueError:

@@ -33,7 +33,7 @@ DISMISSAL_S = 8.0
 
 @dataclass(frozen=True)
 class Size:
-    """How much of each attack; seconds and counts."""
+    """The size of each attack; seconds and counts."""
 
     garbage: int = 3000
     flood_bytes: int = 200_000_000
@@ -90,12 +90,12 @@ class Target:
         )
 
     def status(self) -> dict[str, Any]:
-        """What the driver has told last of its attempts."""
+        """Return what the driver has told last of its attempts."""
         told: dict[str, Any] = json.loads((self.folder / STATUS).read_text())
         return told
 
     def status_from_now(self) -> dict[str, Any]:
-        """What the driver tells after this call."""
+        """Return what the driver tells after this call."""
         called_s = time.monotonic()
         wait_for(lambda: self.status()["t"] > called_s, "the driver's status")
         return self.status()
@@ -115,7 +115,7 @@ class Target:
         return context.wrap_socket(sock)
 
     def first_bytes(self) -> bytes:
-        """What an honest task says first to a driver that it has not heard."""
+        """Return what an honest task says first to a driver that it has not heard."""
         if self.certificate is None:
             return TaskHandshake(self.key).answer(b"EGWIRE\0\1" + bytes(GREETING_BYTES - 8))
         leaving = ssl.MemoryBIO()
@@ -171,7 +171,7 @@ class Peer:
             self.sock.sendall(b"".join(frames))
 
     def is_dismissed(self) -> bool:
-        """Whether the driver closes the connection, sooner than a silent one."""
+        """Return whether the driver closes the connection, sooner than a silent one."""
         until_s = time.monotonic() + DISMISSAL_S
         with suppress(ConnectionError, ssl.SSLError):
             while self.sock.recv(65536):

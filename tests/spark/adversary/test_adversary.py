@@ -81,7 +81,7 @@ class Feeder:
 
 
 def patience() -> float:
-    """How much longer things take on this machine than on one that does nothing else."""
+    """Return how much longer things take on this machine than on one that does nothing else."""
     return max(1.0, os.getloadavg()[0] / (2 * (os.cpu_count() or 1)))
 
 

@@ -1,4 +1,4 @@
-"""What an attack costs the driver: its memory, its descriptors, and the time between commits."""
+"""The cost of an attack to the driver: memory, descriptors, and the time between commits."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Watch:
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
-    """What the job has told its listeners so far."""
+    """Return what the job has told its listeners so far."""
     return [json.loads(line) for line in (folder / HISTORY).read_text().splitlines()]
 
 

@@ -102,7 +102,7 @@ READERS = {
 
 
 class Counts:
-    """What straddling.c counts."""
+    """The counts of straddling.c."""
 
     def __init__(self) -> None:
         with open(os.environ["COUNTS"], "r+b") as file:
@@ -118,7 +118,7 @@ class Counts:
         return int(struct.unpack("3i", self._map[:])[1])
 
     def is_exchanged(self) -> bool:
-        """Whether it has happened."""
+        """Return whether it has happened."""
         return bool(struct.unpack("3i", self._map[:])[2])
 
 

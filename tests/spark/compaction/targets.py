@@ -25,7 +25,7 @@ def claimed(path: Path, run: str, restored: int | None, **options: Any) -> Parqu
 def staged(
     target: ParquetTarget, run: str, checkpoint: int, rows: Rows, **options: Any
 ) -> list[Committable]:
-    """What two subtasks have staged for a checkpoint: the first row, and the rest."""
+    """Return what two subtasks have staged for a checkpoint: the first row, and the rest."""
     committables = []
     for subtask, part in enumerate((slice(0, 1), slice(1, None))):
         writer = StagingWriter(
@@ -55,7 +55,7 @@ def small_files(path: Path, checkpoints: int = 6, files: FileSystem | None = Non
 
 
 def rows_in(path: Path, column: str = "x") -> list[int]:
-    """What DuckDB reads, which leaves no file out."""
+    """Return what DuckDB reads, which leaves no file out."""
     query = f"select {column} from read_parquet('{path}/**', union_by_name=true) order by all"
     return [row[0] for row in duckdb.execute(query).fetchall()]
 

@@ -1,4 +1,4 @@
-"""What `epochgate compact` prints, for people and for programs, and what it returns."""
+"""The output of `epochgate compact`, for people and for programs, and its exit code."""
 
 from __future__ import annotations
 

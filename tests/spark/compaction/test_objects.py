@@ -61,7 +61,7 @@ def visible_files(objects: ObjectStore) -> dict[str, int]:
 
 
 def rows_in(objects: ObjectStore, files: Iterable[str] | None = None) -> list[int]:
-    """What a reader finds that began when these files were visible, or begins now."""
+    """Return what a reader finds that began when these files were visible, or begins now."""
     listed = visible_files(objects) if files is None else files
     tables = [pq.read_table(pa.BufferReader(objects.get(path))) for path in listed]
     return sorted(x for table in tables for x in table["x"].to_pylist())

@@ -1,4 +1,4 @@
-"""What is merged with what: by size, by partition, and only where readers notice."""
+"""Files that are merged with each other: by size, by partition, and only where readers notice."""
 
 from __future__ import annotations
 

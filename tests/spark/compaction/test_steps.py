@@ -84,7 +84,7 @@ def run(target: Scripted) -> LimitedCalls:
 
 
 def steps_of(target: Scripted) -> str:
-    """What a compaction of it has done."""
+    """Return what a compaction of it has done."""
     run(target)
     return " ".join(target.steps)
 

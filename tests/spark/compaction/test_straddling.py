@@ -52,8 +52,8 @@ def partitioned(path: Path, checkpoints: int) -> None:
 def straddled(
     tmp_path: Path, library: Path, reader: str, *, checkpoints: int = 6
 ) -> dict[str, Any]:
-    """What a reader finds while a target is exchanged at each of its looks; two thirds of the
-    checkpoints and more are merged.
+    """Return what a reader finds while a target is exchanged at each of its looks; two thirds of
+    the checkpoints and more are merged.
     """
     target = tmp_path / "out"
     (partitioned if ":" in reader else plain)(target, checkpoints)

@@ -37,7 +37,7 @@ PARQUET_ANSWERS = [answer for answer in EVERY if answer["file"].endswith(".parqu
 
 
 def stored(answer: Answer) -> Path:
-    """Where the file of an answer lies; one that is not UTF-8 ends in `.bin`."""
+    """Return where the file of an answer lies; one that is not UTF-8 ends in `.bin`."""
     path: Path = CORPUS / answer["folder"] / answer["file"]
     return path if path.exists() else path.with_suffix(".bin")
 

@@ -40,7 +40,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read, and how: the types that are declared, none to take those of the files; options
+    """The reading of a file: the types that are declared, none to take those of the files; options
     as the answers spell them.
     """
 
@@ -131,7 +131,7 @@ def by_pipeline(reading: Reading) -> Rows:
 
 
 def packed(reads: list[ReadBatch]) -> list[bytes]:
-    """What is read, as values that travel to the sink."""
+    """Return what is read, as values that travel to the sink."""
     parts = []
     for read in reads:
         sink = pa.BufferOutputStream()

@@ -121,7 +121,7 @@ def _name(answer: Answer) -> str:
 
 
 class Read(NamedTuple):
-    """What a reader makes of a file: its rows, or why there are none; the rows that it rejects."""
+    """The result of a reader: a file's rows, or why there are none; the rows that it rejects."""
 
     table: pa.Table | None
     refused: str = ""
@@ -221,7 +221,7 @@ def by_spark(spark: Any) -> Callable[[File], Read]:
 
 
 def _cause_in_spark(said: str) -> str:
-    """What went wrong, without the places and numbers of Java."""
+    """Return what went wrong, without the places and numbers of Java."""
     for pattern in (
         r"the last time with: (?:[\w.]+: )?(.*?)(?: SQLSTATE|\n)",
         r"(\[[A-Z_.]+\] .*?)(?: SQLSTATE|\n)",
@@ -233,7 +233,7 @@ def _cause_in_spark(said: str) -> str:
 
 
 def told(read: Read) -> str:
-    """What we make of a file, in few words."""
+    """Return what we make of a file, in few words."""
     if read.table is None:
         return f"{REFUSES}: {_short(read.refused)}"
     rows = [
@@ -246,7 +246,9 @@ def told(read: Read) -> str:
 
 
 def compared(mine: Read, theirs: Read, *, by_name: bool) -> tuple[str, str]:
-    """What another reader makes of the file, beside ours; and the kind of the first difference."""
+    """Return what another reader makes of the file, beside ours; and the kind of the first
+    difference.
+    """
     if theirs.table is None:
         said = f"{REFUSES}: {_short(theirs.refused)}"
         return (TOO if mine.table is None else said), ""
@@ -285,7 +287,7 @@ def _short(text: str) -> str:
 
 
 def measured(file: File, mine: Read, by: Mapping[str, Read]) -> dict[str, str]:
-    """What is kept of a file."""
+    """Return what is kept of a file."""
     by_name, name = file.reading.options.get("header", True), file.name
     row = {"ours": told(mine)}
     kinds = []
@@ -368,7 +370,7 @@ def main() -> None:
 
 
 def by_all(place: Path) -> Found:
-    """What all three readers make of every file."""
+    """Return what all three readers make of every file."""
     from epochgate.spark.session import local_session
 
     with local_session("local[2]") as spark:
@@ -382,7 +384,7 @@ def by_all(place: Path) -> Found:
 
 
 def kept() -> Found:
-    """What is kept of the last reading, by the names of files."""
+    """Return what is kept of the last reading, by the names of files."""
     found: Found = json.loads(KEPT.read_text(encoding="utf-8"))
     return found
 

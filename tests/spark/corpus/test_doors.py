@@ -48,7 +48,7 @@ def refused_for(answer: Answer) -> str | None:
 
 
 def suits(answer: Answer, door: str) -> bool:
-    """Whether the door has the options, and can tell columns."""
+    """Return whether the door has the options, and can tell columns."""
     has_options = len(answer.get("options", {}).get("null", [])) < 2
     if "field that the schema lacks" in (refused_for(answer) or ""):
         # A schema that Spark is given chooses columns.

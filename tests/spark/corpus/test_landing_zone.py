@@ -28,7 +28,7 @@ Rows = Counter[tuple[str, str]]
 
 
 def fits(answer: Answer) -> bool:
-    """Whether the file has the columns of the first one."""
+    """Return whether the file has the columns of the first one."""
     first = stored(answer).read_bytes().split(b"\n")[0]
     return first.strip(b"\r\xef\xbb\xbf").replace(b'"', b"").decode() == COLUMNS
 

@@ -1,4 +1,4 @@
-"""Which files are found, when, in which order, as which splits; and what is wrong with a source."""
+"""Files that are found, when, in which order, as which splits; and what is wrong with a source."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def is_record(line: str, row: dict[str, Any]) -> bool:
 
 
 def is_same(value: Any, read: Any) -> bool:
-    """Whether what was read is the JSON value; what is null is as what is not there."""
+    """Return whether what was read is the JSON value; what is null is as what is not there."""
     if value is None or read is None:
         return value is read
     if isinstance(read, dict):

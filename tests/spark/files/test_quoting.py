@@ -142,7 +142,7 @@ def test_what_pythons_writer_quotes_is_well_formed(table: list[list[str]]) -> No
 
 
 def strictly(data: str) -> bool:
-    """Whether each record of the text is well formed, letter by letter."""
+    """Return whether each record of the text is well formed, letter by letter."""
     state = "begin"
     for at, letter in enumerate(data):
         after = data[at + 1 : at + 2]

@@ -1,4 +1,4 @@
-"""What lies in a source and is not read is counted and listed, each with its reason."""
+"""A file that lies in a source and is not read is counted and listed, with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with an ingestion is said clearly, and nothing is lost by it."""
+"""A fault of an ingestion is said clearly, and nothing is lost by it."""
 
 from __future__ import annotations
 

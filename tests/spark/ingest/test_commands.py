@@ -1,4 +1,4 @@
-"""What the commands around ingestion refuse, and what they say of a job's report."""
+"""The refusals of the commands around ingestion, and what they say of a job's report."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def write_growing(tmp_path: Path, kind: str = "csv") -> list[tuple[int, str | No
 
 
 def read(tmp_path: Path) -> list[Any]:
-    """What DuckDB finds, whatever the files' schemas are."""
+    """Return what DuckDB finds, whatever the files' schemas are."""
     return duckdb.execute(
         "select x, name, price from read_parquet(?, union_by_name=true) order by x",
         [f"{tmp_path}/out/**/*.parquet"],

@@ -15,7 +15,7 @@ from epochgate.spark.ingest.hanging import Hanging
 
 
 class Plan:
-    """What is held of one."""
+    """The part of a plan that is held."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []

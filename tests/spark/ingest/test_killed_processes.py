@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow, pytest.
 
 
 class FilesSeen(JobListener):
-    """How many files were done, event by event."""
+    """The number of files that were done, event by event."""
 
     def __init__(self) -> None:
         self.seen: list[FilesDone] = []

@@ -38,7 +38,9 @@ def variables(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Told:
-    """What `epochgate ingest SOURCE` says as it refuses it, within seconds, and makes nothing."""
+    """Return what `epochgate ingest SOURCE` says as it refuses it, within seconds, and makes
+    nothing.
+    """
 
     def told(source: str, target: str | None = None) -> str:
         began_s = time.monotonic()

@@ -43,7 +43,7 @@ def write_spoiled(tmp_path: Path, files: int = 3, rows: int = 10) -> tuple[list[
 
 
 def rejected_in(tmp_path: Path) -> Rejected:
-    """What DuckDB finds in the table of rejected rows."""
+    """Return what DuckDB finds in the table of rejected rows."""
     found = duckdb.execute(
         "select file, line, raw, column_name, reason from read_parquet(?) order by file, line",
         [f"{tmp_path}/out.rejected/**/*.parquet"],

@@ -1,4 +1,4 @@
-"""What the failure of an ingestion names as a way on is followed to the letter, and it goes on."""
+"""Each way on that the failure of an ingestion names is followed to the letter, and it goes on."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_each_way_that_a_failure_names_leads_on(
 
 
 def failure(options: IngestOptions, when_planned: Callable[[], None]) -> str:
-    """What the job, or its start, fails with."""
+    """Return what the job, or its start, fails with."""
     try:
         ingest = SimulatedIngest(options, name="first")
     except EpochgateError as error:

@@ -18,7 +18,7 @@ def context(run: str, subtask: int = 0, attempt: int = 1) -> OperatorContext:
 def committed(
     sink: Sink, run: str, checkpoint: int, handed_over: Mapping[int, Sequence[Any]]
 ) -> Committables:
-    """What one task passes on of what these subtasks have handed over, once it is committed."""
+    """Return what a task passes on of what these subtasks have handed over, once committed."""
     step = TasksStep(sink, context(run))
     step.open(None)
     shares = [Share(subtask, list(values)) for subtask, values in handed_over.items()]

@@ -32,7 +32,7 @@ from epochgate.spark.parquet_sink import (
 
 
 def visible_rows(target: Path) -> list[int]:
-    """What an engine that is none of ours reads, with a pattern that leaves nothing out."""
+    """Return what an engine that is none of ours reads, with a pattern that leaves nothing out."""
     if not list(target.glob("**/*.parquet")):
         return []
     query = f"select x from read_parquet('{target}/**/*.parquet') order by x"

@@ -1,4 +1,4 @@
-"""Where tasks commit first, a checkpoint's rows become visible all at once and exactly once too:
+"""Commits in tasks first: a checkpoint's rows become visible all at once and exactly once too,
 whatever crashes, which task ever commits twice, and whichever driver has been replaced.
 """
 
@@ -73,7 +73,7 @@ def job(tmp_path: Path) -> Job:
 
 
 def each_in_its_task(job: Job, run: str, checkpoint: int, staged: Staged) -> Committables:
-    """What all tasks pass on, each of its own."""
+    """Return what all tasks pass on, each of its own."""
     passed: Committables = {}
     for subtask, values in staged.items():
         passed |= committed(job.sink(), run, checkpoint, {subtask: values})

@@ -65,7 +65,7 @@ DAMAGES = [flipped, cut, emptied, no_text, other_json, deep, directory, link_to_
 
 
 def written(sink: Any, committer: Any, run: str, columns: dict[str, list[int]]) -> list[Any]:
-    """What one attempt hands over, after its coordinator has agreed to the schema."""
+    """Return what one attempt hands over, after its coordinator has agreed to the schema."""
     asked: list[Any] = []
     writer = sink.create_writer(OperatorContext("sink", 0, 0, 1, run, asked.append), None)
     batch = pa.RecordBatch.from_pydict(columns)

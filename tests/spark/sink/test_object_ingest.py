@@ -56,7 +56,7 @@ class SimulatedObjectIngest(SimulatedIngest):
 
 
 def committed_files(objects: ObjectStore) -> list[str]:
-    """What the log shows, by twenty lines that know nothing of the code under test."""
+    """Return what the log shows, by twenty lines that know nothing of the code under test."""
     files: dict[str, int] = {}
     for key in objects.list("_epochgate/log"):
         entry = json.loads(objects.get(key))

@@ -31,7 +31,7 @@ OLD, NEW = [10, 11, 20, 21], [30, 31]
 
 
 def staged(path: Path, run: str, values: list[int]) -> Staged:
-    """What a task of a DataFrame's write hands over."""
+    """Return what a task of a DataFrame's write hands over."""
     committables = []
     if values:
         writer = StagingWriter(working_directory_of(path), run, 0, attempt=0)
@@ -57,7 +57,7 @@ def written(path: Path, *, is_compacted: bool = False) -> Path:
 
 
 def left(path: Path) -> list[str]:
-    """What lies beside the target that is no record of what it shows."""
+    """Return what lies beside the target that is no record of what it shows."""
     working = Path(working_directory_of(path))
     kept = ("target.json", "owner.json", "lock", "visible.lock", "compacting.lock")
     return sorted(

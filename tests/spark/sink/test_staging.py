@@ -1,4 +1,6 @@
-"""What a writer hands over is complete and durable; what it does not hand over has no owner."""
+"""A committable that a writer hands over is complete and durable; what it does not hand over has no
+owner.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def main(root: Path) -> None:
 
 
 def guarded_calls(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
-    """What `once` calls a function for, also when a batch runs again."""
+    """Return what `once` calls a function for, also when a batch runs again."""
     sums, checkpoint = str(root / "sums"), root / "of_sums"
 
     def add_up(df: Any, batch: int) -> None:
@@ -63,7 +63,9 @@ def guarded_calls(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
 
 
 def steered_batches(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
-    """What a control gives to batches, one of which runs again behind an update of the client."""
+    """Return what a control gives to batches, one of which runs again behind an update of the
+    client.
+    """
     out, checkpoint = root / "steered", root / "of_steered"
     control = Control("pricing", {"limit": 900}, store=str(root / "controls"))
 
@@ -92,8 +94,8 @@ def steered_batches(root: Path, spark: Any, query: Numbers) -> dict[str, Any]:
 
 
 def chosen_batches(folder: Path, spark: Any) -> dict[str, Any]:
-    """What a coordinator, which lives in the server's worker, chooses for batches of which one runs
-    again in another worker.
+    """Return what a coordinator, which lives in the server's worker, chooses for batches of which
+    one runs again in another worker.
     """
     query, control = Numbers(folder, "delta"), control_in(folder)
     query.add_files(2)
@@ -139,7 +141,7 @@ def run(query: Numbers, spark: Any, function: Any, checkpoint: Path) -> list[int
 
 
 def refusal(query: Numbers, spark: Any, function: Any, checkpoint: Path) -> str:
-    """What the run fails with."""
+    """Return what the run fails with."""
     try:
         run(query, spark, function, checkpoint)
     except PySparkException as error:

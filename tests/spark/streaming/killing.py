@@ -27,7 +27,7 @@ DELAY_MOST_S = 1.5
 
 
 def victims(driver: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
-    """What can be killed now, each with its kind."""
+    """Return what can be killed now, each with its kind."""
     yield "driver Python", driver
     for process in driver.children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -56,7 +56,7 @@ class Killing:
 
     @property
     def batches(self) -> int:
-        """How many batches have begun; Spark keeps the offsets of the last hundred."""
+        """Return how many batches have begun; Spark keeps the offsets of the last hundred."""
         begun = [int(path.name) + 1 for path in self._checkpoint.glob("offsets/[0-9]*")]
         return max(begun, default=0)
 

@@ -91,7 +91,7 @@ class Numbers:
         return [progress["batchId"] for progress in query.recentProgress]
 
     def rows(self) -> list[int]:
-        """What a reader finds."""
+        """Return what a reader finds."""
         if self.kind == "postgres":
             import psycopg
 

@@ -58,8 +58,8 @@ CASES: list[tuple[Change, bool, Change, tuple[str, str] | None, list[int]]] = [
 
 
 class Query:
-    """What Spark asks of the source, in this process, at each start; `logged`: the offset of the
-    batch that is planned, and may not be committed.
+    """The questions of Spark to the source, in this process, at each start; `logged`: the offset of
+    the batch that is planned, and may not be committed.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -64,7 +64,7 @@ def read(folder: Path) -> tuple[list[int], dict[int, set[int]]]:
 
 
 def killed_in_batch_1(folder: Path, files: int, program: Any = steered_program) -> list[str]:
-    """What a driver says that is killed before it writes anything of batch 1."""
+    """Return what a driver says that is killed before it writes anything of batch 1."""
     (folder / "landing").mkdir()
     land(folder / "landing", range(files))
     said = []

@@ -1,4 +1,6 @@
-"""What a source of files keeps beside its plans does not grow with the restarts of a query."""
+"""The files that a source keeps beside its plans do not grow in number with the restarts of a
+query.
+"""
 
 from __future__ import annotations
 

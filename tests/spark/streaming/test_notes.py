@@ -1,4 +1,4 @@
-"""What is noted of queries beside a target: compared and exchanged, never written over."""
+"""The notes on queries beside a target: compared and exchanged, never written over."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def refused(place: InParquet, batch: int, nonce: str) -> str:
 
 
 def accepted(place: InParquet, said: str, batch: int) -> tuple[int, int]:
-    """What the option that a refusal names comes to for this batch."""
+    """Return what the option that a refusal names comes to for this batch."""
     found = GIVE_UP.search(said)
     assert found is not None, said
     options = parse({"sink": "parquet", "path": "/out", "giveUp": found[1]}).accepted

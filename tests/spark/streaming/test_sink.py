@@ -25,7 +25,7 @@ def numbers(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Number
 
 
 def refusal(query: Numbers, session: Any, **options: str) -> str:
-    """What a run is refused with."""
+    """Return what a run is refused with."""
     before = query.rows()
     with pytest.raises(StreamingQueryException) as raised:
         query.run(session, **options)

@@ -40,7 +40,7 @@ def land(folder: Path, first: int, end: int) -> None:
 
 
 class Batches:
-    """What a query was given: batch -> ids, each time that it ran."""
+    """The batches that a query was given: batch -> ids, each time that it ran."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder = spark, folder

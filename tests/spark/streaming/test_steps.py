@@ -77,13 +77,13 @@ class Scripted:
 
 
 def steps_of(place: Scripted, accepts: int = 0, held: int = 0) -> str:
-    """What a commit of batch 7 has done."""
+    """Return what a commit of batch 7 has done."""
     BatchCommit(place, pause=place.pauses.append).commit(BATCH, accepts, held)
     return " ".join(place.steps)
 
 
 def refused(place: Scripted, accepts: int = 0, held: int = 0) -> int:
-    """Why a commit of batch 7 is refused, after a look and nothing else."""
+    """Return why a commit of batch 7 is refused, after a look and nothing else."""
     with pytest.raises(Refused) as raised:
         steps_of(place, accepts, held)
     assert place.steps == ["look"]

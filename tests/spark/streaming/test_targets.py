@@ -51,7 +51,9 @@ QUERY, LOCATION = "5f0c12", "/check"
 
 
 def staged(target: BatchTarget, batch: int, values: list[int], nonce: str) -> Staged:
-    """What two tasks have staged, one of them nothing; and what a third has left that failed."""
+    """Return what two tasks have staged, one of them nothing; and what a third has left that
+    failed.
+    """
     run = run_id(QUERY, batch, nonce)
     committables: dict[int, list[Any]] = {}
     agreed = target.prepare()
@@ -78,7 +80,7 @@ def commit(
     location: str = LOCATION,
     accepts: tuple[int, int] = (0, 0),
 ) -> None:
-    """What Spark's call of `commit` comes to."""
+    """Return what Spark's call of `commit` comes to."""
     identity = BatchIdentity(query, part.batch, location, f"offsets of {part.batch}")
     place = NotedTarget(target, target.notes(), identity, lambda own: target.apply(part, own))
     BatchCommit(place, pause=lambda seconds: None).commit(part.batch, *accepts)
@@ -92,7 +94,7 @@ def parquet_rows(path: Path) -> list[int]:
 
 
 def object_rows(memory: Memory) -> list[int]:
-    """What the log names."""
+    """Return what the log names."""
     objects = memory.open("s3://bucket/out")
     log = ObjectLog(objects, fold, INITIAL)
     log.refresh()
@@ -280,7 +282,7 @@ def test_a_query_that_changes_between_the_sink_and_a_ledger_writes_no_batch_twic
 
 
 def columns(target: BatchTarget, **values: list[Any]) -> Any:
-    """What a task raises that stages these columns."""
+    """Return what a task raises that stages these columns."""
     writer = target.sink.create_writer(OperatorContext("sink", 0, 7, 1, "r", [].append), None)
     writer.handle_event(["schema", target.prepare().schema])
     with pytest.raises(ColumnsDiffer) as raised, told_of(target.shown):

@@ -39,7 +39,7 @@ class DeltaCase(SinkCase):
         return DeltaSink(str(place / "table"), commit_in=self.commit_in)
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
-        """What a reader sees that replays the log."""
+        """Return what a reader sees that replays the log."""
         for file in delta_replay.active_files(place / "table"):
             yield from pq.read_table(file).to_pylist()
 
@@ -48,7 +48,7 @@ class DeltaCase(SinkCase):
         return [file.name for file in place.glob("table/_epochgate/staged/*/*")]
 
     def error(self) -> Exception:
-        """What the library raises where the log cannot be written."""
+        """Return what the library raises where the log cannot be written."""
         from deltalake.exceptions import DeltaError
 
         return DeltaError("Generic error: no answer")
@@ -74,7 +74,7 @@ class IcebergCase(SinkCase):
         return IcebergSink("test", "sales.events", iceberg_replay.catalog(place))
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
-        """What a reader sees that follows the catalog to the files."""
+        """Return what a reader sees that follows the catalog to the files."""
         for file in iceberg_replay.active_files(place):
             yield from pq.read_table(file).to_pylist()
 
@@ -87,7 +87,7 @@ class IcebergCase(SinkCase):
         return len((iceberg_replay.metadata(place) or {"properties": ()})["properties"])
 
     def error(self) -> Exception:
-        """What the library raises where it does not know whether a commit was made."""
+        """Return what the library raises where it does not know whether a commit was made."""
         from pyiceberg.exceptions import CommitStateUnknownException
 
         return CommitStateUnknownException("503 Service Unavailable (made by certify-sink)")
@@ -110,7 +110,7 @@ class PostgresCase(SinkCase):
         return PostgresSink(self._dsn, place.name, commit_in=self.commit_in)
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
-        """What a reader sees who knows nothing of the sink."""
+        """Return what a reader sees who knows nothing of the sink."""
         if self._is_there(place.name):
             for number, text in self._run(f'select number, text from "{place.name}"'):
                 yield {"number": number, "text": text}
@@ -128,7 +128,7 @@ class PostgresCase(SinkCase):
         return len(self._run(f"select 1 from epochgate_ledger where target = '{place.name}'"))
 
     def error(self) -> Exception:
-        """What the library raises where the connection breaks."""
+        """Return what the library raises where the connection breaks."""
         import psycopg
 
         return psycopg.OperationalError("server closed the connection (made by certify-sink)")

@@ -36,6 +36,6 @@ def rows(table: Path, column: str = "x") -> list[Any]:
 
 
 def numbers(table: Path, application: str) -> list[int]:
-    """What the log says of an application, from its first commit on."""
+    """Return what the log says of an application, from its first commit on."""
     said = [action["txn"] for actions in entries(table) for action in actions if "txn" in action]
     return [txn["version"] for txn in said if txn["appId"] == application]

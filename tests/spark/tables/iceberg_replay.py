@@ -28,7 +28,7 @@ def catalog(place: Path) -> dict[str, str]:
 
 
 def metadata(place: Path, table: str = "sales.events") -> dict[str, Any] | None:
-    """What the catalog points to; none without a table."""
+    """Return what the catalog points to; none without a table."""
     if not (place / "catalog.db").exists():
         return None
     namespace, _, name = table.rpartition(".")
@@ -76,7 +76,7 @@ def rows(place: Path, column: str = "x") -> list[Any]:
 
 
 def numbers(place: Path, key: str) -> list[int]:
-    """What the snapshots of main say under this key, the oldest first."""
+    """Return what the snapshots of main say under this key, the oldest first."""
     said = [one["summary"].get(key) for one in snapshots(place)]
     return [int(number) for number in said if number is not None]
 

@@ -1,5 +1,5 @@
-"""Where tasks move files into a Delta table, its log alone says what is read: of each checkpoint
-all or nothing, once, and nothing of a driver that was replaced.
+"""Moves of tasks into a Delta table, whose log alone says what is read: of each checkpoint all or
+nothing, once, and nothing of a driver that was replaced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Delta table's log holds together: one driver, each checkpoint once, no file too many."""
+"""The log of a Delta table holds together: one driver, each checkpoint once, no file too many."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_commit_without_rows_is_recorded_once_there_is_a_table(
 def test_the_library_itself_repeats_a_transaction_that_it_has_seen(
     target: DeltaTarget, table: Path
 ) -> None:
-    """Why the number is read first: the log takes the same number again on a newer snapshot."""
+    """The number is read first, since the log takes the same number again on a newer snapshot."""
     files = stage(table, "r1", [1])
     target.commit(1, files)
     log = DeltaLog(str(table))

@@ -1,5 +1,5 @@
-"""What an Iceberg table holds together: one driver, each checkpoint once, whatever the library does
-of its own accord.
+"""The history of an Iceberg table holds together: one driver, each checkpoint once, whatever the
+library does of its own accord.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def test_a_commit_without_rows_is_recorded_and_numbers_only_grow(
 def test_the_library_itself_puts_a_stale_commit_on_top_of_others(
     target: IcebergTarget, tmp_path: Path
 ) -> None:
-    """Why its retries are switched off: they would let a replaced driver commit, too."""
+    """Retries are switched off, since they would let a replaced driver commit, too."""
     target.commit(1, stage(tmp_path, "r1", [1]))
     stale, refused = library(tmp_path), opened(tmp_path)
     assert refused.load()

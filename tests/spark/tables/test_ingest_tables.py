@@ -212,5 +212,5 @@ def test_a_schema_of_which_the_library_makes_no_table_is_refused_before_its_chec
 
 
 def as_text(batch: pa.RecordBatch) -> pa.Table:
-    """What a user's transform does about it."""
+    """Return what a user's transform does about it."""
     return pa.table({"id": batch["id"], "at": [str(one) for one in batch["at"].to_pylist()]})

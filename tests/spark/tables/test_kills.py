@@ -58,7 +58,7 @@ Row = tuple[int, str]
 
 @dataclass
 class Target:
-    """What a driver is told, and how a reader sees it; `crash` crashes its server."""
+    """The words of a driver, and how a reader sees the target; `crash` crashes its server."""
 
     name: str
     read: Callable[[], list[Row]]
@@ -288,7 +288,7 @@ class Struck:
         assert process.wait(END_S) == 0, self.said()
 
     def said(self) -> str:
-        """What the last drivers have said."""
+        """Return what the last drivers have said."""
         return self._log.read_text(errors="replace")[-3000:]
 
     def _next(self, count: int = 1) -> None:

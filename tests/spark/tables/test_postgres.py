@@ -41,7 +41,7 @@ LOOSE = "create table events (x bigint check (x < 1000), name text not null defa
 
 
 def query(dsn: str, text: str) -> list[Any]:
-    """What another connection sees."""
+    """Return what another connection sees."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         cursor = connection.execute(text.encode())
         return cursor.fetchall() if cursor.description else []
@@ -52,7 +52,7 @@ def rows(dsn: str, column: str = "x") -> list[Any]:
 
 
 def attempt(sink: PostgresSink, run: str, values: list[Any], number: int = 0) -> list[Any]:
-    """What a writer of one attempt hands over."""
+    """Return what a writer of one attempt hands over."""
     return staged(sink, run, {"x": values}, number)
 
 

@@ -1,5 +1,5 @@
-"""Where tasks move their rows into PostgreSQL, each row is there once, even if tasks commit
-twice, at once or too late; and the driver's ledger knows what they have moved.
+"""Moves of tasks into PostgreSQL: each row is there once, even if tasks commit twice, at once or
+too late; and the driver's ledger knows what they have moved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a commit to PostgreSQL could never do is found before its checkpoint completes, names may be
+"""A commit that PostgreSQL could never make is found before its checkpoint completes, names may be
 any, and no message shows a secret.
 """
 

@@ -151,7 +151,7 @@ def made(dsn: str) -> Callable[[str], PostgresSink]:
 
 
 def written(sink: PostgresSink, column: pa.Array) -> Any:
-    """What is in the table then."""
+    """Return what is in the table then."""
     committer = sink.create_committer(SinkStart("job", "r1", None))
     try:
         writer = sink.create_writer(OperatorContext("sink", 0, 0, 1, "r1", lambda _: None), None)

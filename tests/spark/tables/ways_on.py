@@ -1,4 +1,4 @@
-"""What a message names as a way on, as arguments to follow to the letter."""
+"""The ways on that a message names, as arguments to follow to the letter."""
 
 from __future__ import annotations
 

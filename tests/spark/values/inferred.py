@@ -59,7 +59,7 @@ def tables(draw: st.DrawFn, rows_max: int = 6) -> pa.Table:
 
 
 def may_be(text: str | None, cell: Cell) -> bool:
-    """Whether the value, printed, is the text again."""
+    """Return whether the value, printed, is the text again."""
     if cell is None or text is None:
         return cell is None and text is None
     kind, value = cell
@@ -86,7 +86,7 @@ def may_be(text: str | None, cell: Cell) -> bool:
 
 
 def may_be_in_json(text: str | None, cell: Cell) -> bool:
-    """Whether the value is the text, or the number that the text, without quotes, denotes."""
+    """True if the value is the text, or the number that the text, without quotes, denotes."""
     if cell is None or text is None or cell[0] != "number":
         return may_be(text, cell)
     if JSON_NUMBER.fullmatch(text) is None:

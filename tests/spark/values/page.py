@@ -46,12 +46,12 @@ OTHER_FORMS = (
 
 
 def name(kind: pa.DataType) -> str:
-    """What the guide calls a type."""
+    """Return what the guide calls a type."""
     return NAMES.get(kind, str(kind))
 
 
 def cell(types: TableTypes, kind: pa.DataType) -> str:
-    """What a new column of a format is for values of a type."""
+    """Return what a new column of a format is for values of a type."""
     try:
         made = types.type("c", kind)
     except TypeNotInTable:
@@ -63,7 +63,7 @@ def cell(types: TableTypes, kind: pa.DataType) -> str:
 
 
 def is_by_value(kind: pa.DataType, made: pa.DataType) -> bool:
-    """Whether some values of a type have no equal of the other."""
+    """Return whether some values of a type have no equal of the other."""
     is_shorter = pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns"
     return kind == pa.date64() or (is_shorter and made.unit == "us")
 

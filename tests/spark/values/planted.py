@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong, the changes that bring it back, and the property that finds it."""
+    """The fault that went wrong, the changes that bring it back, and the property that finds it."""
 
     what: str
     changes: tuple[Change, ...]

@@ -37,7 +37,7 @@ fixed_tables = nasty.tables(st.sampled_from(nasty.FIXED))
 
 
 def is_told_in_text(table: pa.Table) -> bool:
-    """Whether digits can tell all numbers of the table."""
+    """Return whether digits can tell all numbers of the table."""
     return not any(
         pa.types.is_floating(column.type)
         and any(one.is_valid and one.as_py() - one.as_py() != 0 for one in column)

@@ -71,7 +71,7 @@ class Stream(Target):
 
 @contextmanager
 def in_task(number: int) -> Iterator[None]:
-    """What Spark's worker does before it calls the code of a task of batch 0."""
+    """Return what Spark's worker does before it calls the code of a task of batch 0."""
     context = TaskContext._getOrCreate()
     context._partitionId = context._taskAttemptId = number
     context._localProperties = {QUERY_ID: "query", BATCH_ID: "0"}

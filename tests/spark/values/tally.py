@@ -1,4 +1,4 @@
-"""What the tables of a run have come to."""
+"""The tally of a run's tables."""
 
 from __future__ import annotations
 

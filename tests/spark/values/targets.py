@@ -42,13 +42,13 @@ ZONES = ("America/New_York", "Asia/Kolkata")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether all rows arrived; if not, the reason that was told."""
+    """The outcome of a run: all rows arrived, or the reason that was told."""
 
     refusal: str = ""
 
     @property
     def has_arrived(self) -> bool:
-        """Whether nothing was refused."""
+        """True if nothing was refused."""
         return not self.refusal
 
 
@@ -101,7 +101,7 @@ class Target(ABC):
 
     @abstractmethod
     def rows(self) -> Rows:
-        """What is visible."""
+        """Return what is visible."""
 
 
 @cache

@@ -54,7 +54,7 @@ def test_the_guide_has_the_tables_of_the_rules() -> None:
 
 
 def is_taken(name: str, kind: pa.DataType, value: Any = None) -> bool:
-    """Whether the table says that a value arrives."""
+    """Return whether the table says that a value arrives."""
     told = page.cell(FORMATS[name], kind)
     if not told.endswith("if it fits"):
         return told != "refused"
@@ -135,7 +135,7 @@ TRIES = itertools.count()
 
 
 def committed(target: BatchTarget, table: pa.Table) -> None:
-    """What a streaming query does with a batch of this table, in a try of its own."""
+    """Return what a streaming query does with a batch of this table, in a try of its own."""
     run, wishes, agreed = run_id("5f0c12", 0, str(next(TRIES))), list[Any](), target.prepare()
     writer = target.sink.create_writer(OperatorContext("sink", 0, 7, 1, run, wishes.append), None)
     (batch,) = table.combine_chunks().to_batches()

@@ -29,7 +29,7 @@ OFFSETS = ("+02:00", "-05:00", "+05:30", "-11:00")
 
 @dataclass(frozen=True)
 class Style:
-    """What all files of a source have in common; `options` are those to read them with."""
+    """The style of all files of a source; `options` are those to read them with."""
 
     delimiter: str = ","
     quote: str = '"'
@@ -140,7 +140,7 @@ def write_jsonl(stem: Path, table: pa.Table, chance: random.Random, style: Style
 
 
 def _is_bare(kind: pa.DataType) -> bool:
-    """Whether JSON writes it without quotes."""
+    """Return whether JSON writes it without quotes."""
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return bool(is_number or kind == pa.bool_() or pa.types.is_nested(kind))
 

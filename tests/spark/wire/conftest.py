@@ -1,6 +1,4 @@
-"""What is claimed of channels and servers is claimed of private ones too; `make check-deep` runs
-those.
-"""
+"""Claims on channels and servers are made of private ones too; `make check-deep` runs those."""
 
 from __future__ import annotations
 

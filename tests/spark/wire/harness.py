@@ -1,4 +1,4 @@
-"""What the tests of the wire share: a listener that records, a server, task processes."""
+"""The common part of the tests of the wire: a listener that records, a server, task processes."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def receive_count(channel: TaskChannel, count: int) -> list[list[Any]]:
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether `condition` comes true within the time limit."""
+    """Return whether `condition` comes true within the time limit."""
     deadline_s = time.monotonic() + WAIT_S
     while time.monotonic() < deadline_s:
         if condition():

@@ -1,4 +1,4 @@
-"""What the wire carries on this machine: `python -m tests.spark.wire.measure [--seconds 3]`.
+"""The wire's load on this machine: `python -m tests.spark.wire.measure [--seconds 3]`.
 
 One driver thread and four task processes on the loopback address, 80 bytes of payload per message,
 everything sealed, checked and decoded. The figures depend on the cores that five processes share.

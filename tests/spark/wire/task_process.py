@@ -18,7 +18,7 @@ Address: TypeAlias = tuple[str, int]
 
 
 class Secrets(NamedTuple):
-    """What the driver has given this task."""
+    """The secrets that the driver has given this task."""
 
     key: bytes
     certificate: bytes | None

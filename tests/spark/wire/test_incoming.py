@@ -1,4 +1,4 @@
-"""What arriving frames may take: values before they are built, memory before they are whole."""
+"""Bounds on arriving frames: values before they are built, memory before they are whole."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def test_a_driver_with_another_certificate_is_refused_and_told_nothing() -> None
 
 
 def test_the_run_key_alone_does_not_make_a_driver() -> None:
-    """Who has learnt the run's key can connect as a task does; a task does not take it for the
-    driver, whose private key is in the driver's memory alone.
+    """A task that has learnt the run's key can connect; a task does not take it for the driver,
+    whose private key is in the driver's memory alone.
     """
     with running_wire() as driver, running_wire() as impostor:
         impostor.key = driver.key
@@ -290,7 +290,7 @@ def connected_streams(sndbuf: int) -> tuple[PrivateStream, PrivateStream]:
 
 
 def count_or_blocked(call: Callable[[Any], int], buffer: Any) -> int:
-    """How many bytes a call took or gave; -1 where it would block."""
+    """Return how many bytes a call took or gave; -1 where it would block."""
     try:
         return call(buffer)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""What a flood of strangers leaves to the driver."""
+"""A flood of strangers, and what it leaves to the driver."""
 
 from __future__ import annotations
 

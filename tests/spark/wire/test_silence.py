@@ -86,7 +86,7 @@ def test_rare_pauses_that_are_longer_than_the_limit_are_suspected_once() -> None
 
 
 def connection_of(watch: SilenceWatch, now_s: float) -> Connection:
-    """What the server has of a process of the first subtask, without a peer."""
+    """Return what the server has of a process of the first subtask, without a peer."""
     hello, seal = {"subtask": 0}, FrameSeal(bytes(32))
     sock = socket.socket()
     sock.close()

@@ -1,4 +1,4 @@
-"""When work of an enumerator in a streaming query is done: at triggers, and not before its time."""
+"""The work of an enumerator in a streaming query is done at triggers, and not before its time."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Least:
 
 
 def kept(folder: Path) -> list[tuple[list[int], list[str]]]:
-    """What each plan reads and has pruned."""
+    """Return what each plan reads and has pruned."""
     return [([split.value for split in one.splits], one.pruned) for one in plans(str(folder))]
 
 
