@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from epochgate.errors import UsageError
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.rows import Row
+from epochgate.fsm.run_to_completion import Observer, Running
 
 FORMAT = "epochgate rows taken, 1"
 
@@ -56,6 +57,10 @@ class Tally:
         rows = [[*place, times] for place, times in sorted(self.counts.items())]
         path.write_text(json.dumps({"format": FORMAT, "rows": rows}) + "\n", encoding="utf-8")
 
+    def hear_all(self) -> None:
+        """Count what every system of this process takes from now on, beside its own observer."""
+        Running.observer = _Beside(self)  # type: ignore[assignment]  # read as an observer is
+
     @classmethod
     def of(cls, values: Any, path: Path) -> Tally:
         """Read the values of a file. Raises NoTally."""
@@ -65,3 +70,30 @@ class Tally:
             return cls((Place(*place), int(times)) for *place, times in values["rows"])
         except (KeyError, TypeError, ValueError) as error:
             raise NoTally(f"{path} does not hold the counts of rows: {error!r}") from error
+
+
+class _Beside:
+    """The attribute `observer` of all systems while a tally hears them."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def __get__(self, system: Any, kind: type | None = None) -> Observer:
+        return vars(system).get("observer") or self._tally
+
+    def __set__(self, system: Any, observer: Observer | None) -> None:
+        # One that was read here and is put back hears for the tally already.
+        if not (observer is None or observer is self._tally or isinstance(observer, _Both)):
+            observer = _Both(self._tally, observer)
+        vars(system)["observer"] = observer
+
+
+class _Both:
+    def __init__(self, tally: Tally, observer: Observer) -> None:
+        self._tally, self._observer = tally, observer
+
+    def __call__(
+        self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]
+    ) -> None:
+        self._tally(machine, source, row)
+        self._observer(machine, source, row, arguments)
