@@ -45,10 +45,13 @@ class Description:
 
 @dataclass(frozen=True)
 class Mark:
-    """What is painted on a row or a state: a key of `theme.PAINTS` or "", and a word about it."""
+    """What is painted on a row or a state: a key of `theme.PAINTS` or "", a remark, and a word that
+    stands for it where a picture is folded.
+    """
 
     paint: str
     note: str
+    word: str = ""
 
 
 @dataclass(frozen=True)

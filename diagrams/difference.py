@@ -78,10 +78,10 @@ class Difference:
         marks: dict[Row, Mark] = {}
         for old, new in self.pairs:
             if note := self._changed(old, new):
-                marks[new] = Mark("changed", note)
-        marks |= {row: Mark("added", "added") for row in self.rows(self.after)}
+                marks[new] = Mark("changed", note, "changed")
+        marks |= {row: Mark("added", "added", "added") for row in self.rows(self.after)}
         gone = self.rows(self.before)
-        marks |= {row: Mark("removed", "removed") for row in gone}
+        marks |= {row: Mark("removed", "removed", "removed") for row in gone}
         states = {state: Mark("added", "added") for state in added}
         states |= {state: Mark("removed", "removed") for state in removed}
         present = self._present

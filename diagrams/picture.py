@@ -174,7 +174,8 @@ class Picture:
                 if paint in used:
                     word = "never taken" if paint == "never" else paint
                     cells.append(f'<TD BGCOLOR="{fill}">{font(word, ink, 10)}</TD>')
-            legend.append("".join(cells))
+            # Cells share what is left of a line; most of it shall be behind them.
+            legend.append("".join([*cells, "<TD></TD>" * 9]))
         return titled(spaced(machine.name), machine.title + machine.each, legend)
 
     def _look(self, rows: Sequence[Row]) -> str:
@@ -254,7 +255,9 @@ class Picture:
             groups.setdefault((self._mark(row).paint, _way([row])), []).append(row)
         for (paint, kind), members in groups.items():
             ink = theme.PAINTS[paint][0] if paint else theme.WAYS[kind][0]
-            names = dict.fromkeys(spaced(row.trigger) for row in members)
+            names = dict.fromkeys(
+                f"{spaced(row.trigger)} {self._mark(row).word}".strip() for row in members
+            )
             lines = broken_list(names, self.characters_max)
             yield paint, LEFT.join(font(f"<B>{escape(x)}</B>", ink) for x in lines) + LEFT
 
@@ -276,7 +279,8 @@ class Picture:
                 yield from map(escape, broken("/ " + ", ".join(map(spaced, row.actions)), "", most))
             for line in broken(reason(row), "", most):
                 yield font(escape(line), SOFT)
-        for line in broken(mark.note, "", most):
+        note = mark.note if self.detail == FULL or mark.paint else mark.word
+        for line in broken(note, "", most):
             yield font(f"<B>{escape(line)}</B>", ink if mark.paint else SOFT)
 
 

@@ -47,13 +47,19 @@ def painted(machine: Description, sources: Mapping[str, Taken]) -> Painting:
         }
         never = [state for state in states if not by_state[state]]
         if len(never) == len(states):
-            marks[row] = Mark("never", "never taken")
+            marks[row] = Mark("never", "never taken", "never")
             continue
         met |= {row.dest or machine.initial, *(s for s in states if by_state[s])}
         told = [_told(name, taken, machine, row) for name, taken in sources.items()]
         if never:
             told.append(f"never in {', '.join(map(spaced, never))}")
-        marks[row] = Mark("", "; ".join(told))
+        times = sum(
+            taken.times(machine, row, state)
+            for taken in sources.values()
+            for state in states
+            if taken.is_counted
+        )
+        marks[row] = Mark("", "; ".join(told), f"×{times:,}" if times else "taken")
     unmet = {s: Mark("never", "never reached") for s in machine.states if s not in met}
     return Painting(f"taken by {', '.join(sources)}", marks, unmet)
 

@@ -92,8 +92,6 @@ class _Both:
     def __init__(self, tally: Tally, observer: Observer) -> None:
         self._tally, self._observer = tally, observer
 
-    def __call__(
-        self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]
-    ) -> None:
+    def __call__(self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]) -> None:
         self._tally(machine, source, row)
         self._observer(machine, source, row, arguments)
