@@ -4,7 +4,7 @@ what is painted on its rows and states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,14 +54,25 @@ class Mark:
     word: str = ""
 
 
+UNPAINTED = Mark("", "")
+
+
 @dataclass(frozen=True)
 class Painting:
-    """What is painted on a machine. With `is_partial` what has no mark stands back."""
+    """What is painted on a machine: on a row in one of its states, or else on the row. With
+    `is_partial` what has no mark stands back.
+    """
 
     subject: str
     rows: Mapping[Row, Mark] = field(default_factory=dict)
     states: Mapping[str, Mark] = field(default_factory=dict)
+    places: Mapping[tuple[Row, str], Mark] = field(default_factory=dict)
     is_partial: bool = False
+
+    def on(self, row: Row, states: Sequence[str]) -> Mark:
+        """Return what is painted on a row where it is shown for these states."""
+        of_row = self.rows.get(row, UNPAINTED)
+        return self.places.get((row, states[0]), of_row) if len(states) == 1 else of_row
 
 
 def of_data(data: Mapping[str, Any]) -> Description:

@@ -17,6 +17,7 @@ from epochgate.diagrams import theme
 from epochgate.diagrams.description import Description, Mark, Painting
 from epochgate.diagrams.layout import FONT
 from epochgate.diagrams.passages import (
+    Passage,
     Shared,
     described,
     guards,
@@ -132,10 +133,10 @@ class Picture:
         order = {state: number for number, state in enumerate(machine.states)}
         for number, passage in enumerate(passages(machine)):
             middle = f"passage {number}"
-            parts.append(self._card(middle, passage.rows))
+            parts.append(self._card(middle, passage))
             # A way back must not push its source above its dest.
             is_back = {source: order[source] > order[passage.dest] for source in passage.sources}
-            shown = self._look(passage.rows)
+            shown = self._look(passage)
             for source in passage.sources:
                 parts.append(_line(source, middle, is_back[source], f'{shown} arrowhead="vee"'))
             parts.append(_line(middle, passage.dest, all(is_back.values()), shown))
@@ -167,8 +168,9 @@ class Picture:
         }[self.detail]
         legend.append(f'<TD ALIGN="LEFT">{font(words, SOFT, 10)}</TD>')
         if self.painting.subject:
-            used = {mark.paint for mark in (*self.painting.rows.values(),)}
-            used |= {mark.paint for mark in self.painting.states.values()}
+            painted = self.painting
+            marks = *painted.rows.values(), *painted.states.values(), *painted.places.values()
+            used = {mark.paint for mark in marks}
             cells = [f"<TD>{font(escape(self.painting.subject), SOFT, 10)}:</TD>"]
             for paint, (ink, fill) in theme.PAINTS.items():
                 if paint in used:
@@ -178,15 +180,12 @@ class Picture:
             legend.append("".join([*cells, "<TD></TD>" * 9]))
         return titled(spaced(machine.name), machine.title + machine.each, legend)
 
-    def _look(self, rows: Sequence[Row]) -> str:
-        paints = {self._mark(row).paint for row in rows}
-        color, style = theme.WAYS[_way(rows)]
+    def _look(self, passage: Passage) -> str:
+        paints = {self.painting.on(row, passage.sources).paint for row in passage.rows}
+        color, style = theme.WAYS[_way(passage.rows)]
         if len(paints) == 1 and (paint := paints.pop()):
             color = theme.PAINTS[paint][0]
         return look(color, style)
-
-    def _mark(self, row: Row) -> Mark:
-        return self.painting.rows.get(row, Mark("", ""))
 
     def _state(self, state: str) -> str:
         machine, mark = self.machine, self.painting.states.get(state)
@@ -202,7 +201,7 @@ class Picture:
             note = LEFT.join(["", font(escape(mark.note), line, 10)])
         name = font(f"<B>{escape(spaced(state))}</B>", size=14)
         rows = inner(machine, state)
-        body = f"<HR/><TR>{self._rows(rows)}</TR>" if rows else ""
+        body = f"<HR/><TR>{self._rows(rows, [state])}</TR>" if rows else ""
         label = (
             f'<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="4" CELLSPACING="0">'
             f"<TR><TD>{name}{note}</TD></TR>{body}</TABLE>"
@@ -213,21 +212,21 @@ class Picture:
             f'color="{line}" penwidth="1.4" margin="0.08,0.04"{borders} label=<{label}>]\n'
         )
 
-    def _card(self, name: str, rows: Sequence[Row]) -> str:
-        return _card(name, f"<TR>{self._rows(rows)}</TR>")
+    def _card(self, name: str, passage: Passage) -> str:
+        return _card(name, f"<TR>{self._rows(passage.rows, passage.sources)}</TR>")
 
     def _shared(self, groups: Sequence[Shared]) -> str:
         """The card of what several states take without being left."""
         parts = []
         for group in groups:
             title = font(f"<B>{escape(described(self.machine, group.states))}</B>", size=11)
-            parts += [f'<TD ALIGN="LEFT">{title}</TD>', self._rows(group.rows)]
+            parts += [f'<TD ALIGN="LEFT">{title}</TD>', self._rows(group.rows, group.states)]
         return _card("shared", "".join(f"<TR>{part}</TR>" for part in parts))
 
-    def _rows(self, rows: Sequence[Row]) -> str:
+    def _rows(self, rows: Sequence[Row], states: Sequence[str]) -> str:
         """Several rows as one left-aligned table cell; painted ones in cells of their own."""
         cells = list[tuple[str, list[str]]]()
-        for paint, text in self._texts(rows):
+        for paint, text in self._texts([(row, self.painting.on(row, states)) for row in rows]):
             if not cells or cells[-1][0] != paint:
                 cells.append((paint, []))
             cells[-1][1].append(text)
@@ -244,26 +243,24 @@ class Picture:
             f"</TABLE></TD>"
         )
 
-    def _texts(self, rows: Sequence[Row]) -> Iterable[tuple[str, str]]:
+    def _texts(self, rows: Sequence[tuple[Row, Mark]]) -> Iterable[tuple[str, str]]:
         """The texts of rows, each with its paint; without details those of one kind together."""
         if self.detail != TRIGGERS:
-            for row in rows:
-                yield self._mark(row).paint, LEFT.join(self._lines(row)) + LEFT
+            for row, mark in rows:
+                yield mark.paint, LEFT.join(self._lines(row, mark)) + LEFT
             return
-        groups: dict[tuple[str, str], list[Row]] = {}
-        for row in rows:
-            groups.setdefault((self._mark(row).paint, _way([row])), []).append(row)
-        for (paint, kind), members in groups.items():
+        groups: dict[tuple[str, str], dict[str, None]] = {}
+        for row, mark in rows:
+            name = f"{spaced(row.trigger)} {mark.word}".strip()
+            groups.setdefault((mark.paint, _way([row])), {})[name] = None
+        for (paint, kind), names in groups.items():
             ink = theme.PAINTS[paint][0] if paint else theme.WAYS[kind][0]
-            names = dict.fromkeys(
-                f"{spaced(row.trigger)} {self._mark(row).word}".strip() for row in members
-            )
             lines = broken_list(names, self.characters_max)
             yield paint, LEFT.join(font(f"<B>{escape(x)}</B>", ink) for x in lines) + LEFT
 
-    def _lines(self, row: Row) -> Iterable[str]:
+    def _lines(self, row: Row, mark: Mark) -> Iterable[str]:
         """One row as the HTML of its lines."""
-        mark, most = self._mark(row), self.characters_max
+        most = self.characters_max
         is_behind = self.painting.is_partial and not mark.paint
         ink = theme.PAINTS[mark.paint][0] if mark.paint else theme.WAYS[_way([row])][0]
         trigger, condition = spaced(row.trigger), guards(row)

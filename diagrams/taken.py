@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from epochgate.diagrams.description import Description, Mark, Painting
 from epochgate.diagrams.passages import spaced
@@ -38,34 +38,37 @@ def painted(machine: Description, sources: Mapping[str, Taken]) -> Painting:
     """Paint each row with how often it was taken, and those that nothing took so that they stand
     out; a state is one that nothing came to if none of its rows was taken nor led there.
     """
-    marks, met = dict[Row, Mark](), {machine.initial}
+    rows, places = dict[Row, Mark](), dict[tuple[Row, str], Mark]()
+    met = {machine.initial}
     for row in machine.rows:
         states = machine.sources(row)
-        by_state = {
-            state: sum(taken.times(machine, row, state) for taken in sources.values())
-            for state in states
-        }
-        never = [state for state in states if not by_state[state]]
-        if len(never) == len(states):
-            marks[row] = Mark("never", "never taken", "never")
-            continue
-        met |= {row.dest or machine.initial, *(s for s in states if by_state[s])}
-        told = [_told(name, taken, machine, row) for name, taken in sources.items()]
-        if never:
-            told.append(f"never in {', '.join(map(spaced, never))}")
-        times = sum(
-            taken.times(machine, row, state)
-            for taken in sources.values()
-            for state in states
-            if taken.is_counted
-        )
-        marks[row] = Mark("", "; ".join(told), f"×{times:,}" if times else "taken")
+        rows[row] = _mark(machine, sources, row, states)
+        places |= {(row, state): _mark(machine, sources, row, (state,)) for state in states}
+        taken_in = [state for state in states if not places[row, state].paint]
+        if taken_in:
+            met |= {*taken_in, row.dest or taken_in[0]}
+        if taken_in and len(taken_in) < len(states):
+            never = ", ".join(spaced(state) for state in states if state not in taken_in)
+            rows[row] = replace(rows[row], note=f"{rows[row].note}; never in {never}")
     unmet = {s: Mark("never", "never reached") for s in machine.states if s not in met}
-    return Painting(f"taken by {', '.join(sources)}", marks, unmet)
+    return Painting(f"taken by {', '.join(sources)}", rows, unmet, places)
 
 
-def _told(name: str, taken: Taken, machine: Description, row: Row) -> str:
-    times = sum(taken.times(machine, row, state) for state in machine.sources(row))
-    if not times:
-        return f"{name}: never"
-    return f"{name}: {times:,}" if taken.is_counted else f"{name}: taken"
+def _mark(
+    machine: Description, sources: Mapping[str, Taken], row: Row, states: Sequence[str]
+) -> Mark:
+    """What is painted on a row where it is shown for these states."""
+    times = {
+        name: sum(taken.times(machine, row, state) for state in states)
+        for name, taken in sources.items()
+    }
+    if not any(times.values()):
+        return Mark("never", "never taken", "never")
+    told = [
+        f"{name}: {f'{count:,}' if sources[name].is_counted else 'taken'}"
+        if count
+        else f"{name}: never"
+        for name, count in times.items()
+    ]
+    counted = sum(count for name, count in times.items() if sources[name].is_counted)
+    return Mark("", "; ".join(told), f"×{counted:,}" if counted else "taken")
