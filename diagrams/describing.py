@@ -32,7 +32,7 @@ def data_of(name: str, machine: Any) -> dict[str, Any]:
         "is_read": bool(getattr(machine, "IS_READ", False)),
         "fields": {name: repr(field) for name, field in machine.FIELDS.items()},
         "rows": [_row(machine, row) for row in machine.ROWS],
-        "bodies": bodies(machine),
+        "methods": methods(machine),
     }
 
 
@@ -49,30 +49,33 @@ def _row(machine: Any, row: Any) -> dict[str, Any]:
     }
 
 
-def bodies(machine: Any) -> dict[str, str]:
-    """Return the text of each method without comments, docstrings and line breaks of its own."""
-    found: dict[str, str] = {}
+def methods(machine: Any) -> dict[str, tuple[str, str]]:
+    """Return each method as two texts: without comments, docstrings and line breaks of its own, to
+    compare, and as it is written, to read.
+    """
+    found: dict[str, tuple[str, str]] = {}
     for kind in machine.__mro__:
         if kind.__module__.startswith("epochgate.fsm.") or kind is object:
             continue
         for name, value in vars(kind).items():
             if name in found or getattr(value, "is_trigger", False):
                 continue
-            if inspect.isfunction(value) and (text := body(value)):
-                found[name] = text
+            if inspect.isfunction(value) and (texts := texts_of(value)):
+                found[name] = texts
     return found
 
 
-def body(function: Any) -> str:
-    """Return the text of a function; empty where its source is not to be had."""
+def texts_of(function: Any) -> tuple[str, str] | None:
+    """Return the two texts of a function; None where its source is not to be had."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        written = textwrap.dedent(inspect.getsource(function)).rstrip()
+        tree = ast.parse(written)
     except (OSError, TypeError, SyntaxError):
-        return ""
+        return None
     node = tree.body[0]
     if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
         node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(node)
+    return ast.unparse(node), written
 
 
 def named(name: str) -> dict[str, Any]:

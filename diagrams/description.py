@@ -15,7 +15,9 @@ from epochgate.fsm.declaration import expand
 
 @dataclass(frozen=True)
 class Description:
-    """One machine; `bodies` has the text of its methods by name, `fields` that of its fields."""
+    """One machine. Of its methods `bodies` has by name what is compared, `texts` what is read;
+    `fields` has the text of each field.
+    """
 
     name: str
     title: str
@@ -28,6 +30,7 @@ class Description:
     fields: Mapping[str, str]
     rows: tuple[Row, ...]
     bodies: Mapping[str, str]
+    texts: Mapping[str, str]
 
     @property
     def each(self) -> str:
@@ -88,7 +91,8 @@ def of_data(data: Mapping[str, Any]) -> Description:
         is_read=data["is_read"],
         fields=data["fields"],
         rows=tuple(map(_row, data["rows"])),
-        bodies=data["bodies"],
+        bodies={name: body for name, (body, _) in data["methods"].items()},
+        texts={name: text for name, (_, text) in data["methods"].items()},
     )
 
 

@@ -146,7 +146,7 @@ class Difference:
 
     def _body(self, name: str) -> Iterator[str]:
         old, new = (
-            (side.bodies.get(name, "") if side else "").splitlines()
+            (side.texts.get(name, "") if side else "").splitlines()
             for side in (self.before, self.after)
         )
         yield from (line for line in difflib.ndiff(old, new) if not line.startswith("?"))
