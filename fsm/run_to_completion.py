@@ -286,7 +286,7 @@ class EventQueue:
         return len(self._events)
 
     def next_due_s(self) -> float | None:
-        """The time at which the earliest timer is due, None when there is none."""
+        """Return the time at which the earliest timer is due, None when there is none."""
         while self._timers and self._timers[0][2].is_cancelled:
             heapq.heappop(self._timers)
         return self._timers[0][0] if self._timers else None

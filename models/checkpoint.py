@@ -77,7 +77,7 @@ class CheckpointPort(Port):
     def completed(self, checkpoint: int) -> None: ...
     def aborted(self, checkpoint: int, reason: Opaque) -> None: ...
     def unknown(self, checkpoint: int, reason: Opaque) -> None:
-        """Return whether it is stored is unknown; the job is about to fail because of that."""
+        """The outcome of the save is unknown; the job is about to fail because of that."""
 
 
 class CheckpointTaskPort(Port):

@@ -221,9 +221,7 @@ class InProcessTransport(Transport):
         return process is not None and kind in process.steps()
 
     def next_due_s(self) -> float | None:
-        """The time at which the next wake-up of a process that may work is due, on the clock; None
-        without.
-        """
+        """Return when the next wake-up of a process that may work is due; None without."""
         due_s = [
             process.worker.wake_up.due_s
             for process in self.processes.values()

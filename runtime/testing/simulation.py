@@ -282,9 +282,7 @@ class SimulatedJob:
         return delay_s
 
     def next_due_s(self) -> float | None:
-        """The time at which the next timer of the driver or wake-up of a task is due; None without
-        any.
-        """
+        """Return when the driver's next timer or a task's wake-up is due; None without any."""
         due_s = (self.master.queue.next_due_s(), self.transport.next_due_s())
         return min((at_s for at_s in due_s if at_s is not None), default=None)
 

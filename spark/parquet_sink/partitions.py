@@ -47,7 +47,7 @@ _KINDS = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
 
 
 def without(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """Read what is in the files, without them."""
+    """Return the schema of the files, in which these columns are left out."""
     return pa.schema([field for field in schema if field.name not in columns])
 
 

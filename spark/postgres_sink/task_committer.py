@@ -72,9 +72,7 @@ class PostgresTaskCommitter(TableRows, TaskCommitter):
             return bool(is_new)
 
     def _look(self) -> None:
-        """Return whether the table has a column for the checkpoint; it stays so while rows are
-        staged.
-        """
+        """Look for the table's column of checkpoints, once: it stays while rows are staged."""
         if not self._is_looked_at:
             with self._translating(self._shown):
                 self._is_told = CHECKPOINT in types_of(self._dsn, self._relation)

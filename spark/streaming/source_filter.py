@@ -133,7 +133,7 @@ class FilePruning:
         self._access = access or FileAccess()
 
     def matching(self, splits: Sequence[SourceSplit], by: SplitFilter) -> list[bool]:
-        """Return whether each may; the footers of Parquet files are read side by side. Raises
+        """Return of each whether it may; the footers of Parquet files are read side by side. Raises
         ConditionWrong, PartitionValueInvalid, ObjectStoreError.
         """
         rows = row_filter(by)

@@ -69,9 +69,7 @@ def test_every_engine_and_every_order_has_the_same_smaller_space(system: ClosedS
 
 
 def keeps_everything(program: Any) -> None:
-    """Return what a search for it finds under a reduction, it finds without, and the other way
-    round.
-    """
+    """Assert that a search finds the same with a reduction and without."""
     full = happening(program)
     reduced = deepcopy(program)
     add_reduction(reduced, [CHANNEL], PROPERTIES)

@@ -35,7 +35,7 @@ _numbers = itertools.count(1)
 
 
 def nothing() -> None:
-    """Return what heals itself is left alone."""
+    """Do nothing: a fault that heals itself is left alone."""
 
 
 # links

@@ -114,9 +114,7 @@ class BatchWorld:
             self.futures[answer] = future = None
 
     def end_again(self) -> None:
-        """Return what an earlier snapshot or what is over of the present one waits for ends once
-        more.
-        """
+        """Let the waits of an earlier snapshot, or those that are over, end once more."""
         shell: Any = self.job.master.batch_snapshots
         post = self.job.master.queue.post
         machine = self.system.batch_snapshot[0]

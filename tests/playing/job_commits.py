@@ -333,7 +333,7 @@ class CommitsBeside:
             raise InvariantViolated("I9", "; ".join(self._violations))
 
     def note_stalls(self) -> None:
-        """Return what people were told of work that is tried no more."""
+        """Note what people were told of work that is tried no more."""
         told = self.master.report.warnings
         self.stalls = [text for text in told if "is tried no more" in text]
 

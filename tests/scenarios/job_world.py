@@ -197,7 +197,7 @@ class JobWorld:
         self.simulated.drain()
 
     def do_doom(self, tag: str, fate: Fate) -> None:
-        """Return what is made of the next message of a kind."""
+        """Set the fate of the next message of a kind."""
         self.simulated.faults.doom(tag, fate)
 
     def do_fail_store(self, is_stored: str = "not_stored") -> None:
@@ -234,6 +234,6 @@ class JobWorld:
         self.lines.append(f"checkpoint {job.checkpoint.state}; gateways {gateways}")
 
     def do_result(self) -> None:
-        """Return how the job ended."""
+        """Print how the job ended."""
         result = self.simulated.result
         self.lines.append(f"{result.state}: {result.reason}")

@@ -33,7 +33,7 @@ def unknown_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told_and_restored(world: World) -> None:
-    """Return what a coordinator was told is aborted is never restored."""
+    """Claim that a checkpoint of whose abort a coordinator was told is never restored."""
     aborted: set[int] = set()
     restored: list[int] = []
 

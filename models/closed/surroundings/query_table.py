@@ -136,7 +136,7 @@ class Table(Environment):
         self.spoil_readings()
 
     def origin(self, query: int, place: int) -> int:
-        """Return whether a query of this id, at this place, is the one that has written before."""
+        """Compare a query of this id, at this place, with the one that has written before."""
         found = KNOWN
         if self.is_noted[query] and self.noted_place[query] != place:
             found = MOVED

@@ -149,7 +149,7 @@ class BatchEnumerator:
             self._run_posted()
 
     def state(self, batch: int) -> tuple[int, Any]:
-        """The state that the enumerator keeps, and what it has given out beyond the limit."""
+        """Return the state of the enumerator, and what it has given out beyond the limit."""
         rest = [[split.split_id, split.value] for split in self._given]
         return self._source.state_version, [self._enumerator.snapshot_state(batch), rest]
 

@@ -66,7 +66,7 @@ class Retelling:
         return answers
 
     def tell_state(self, checkpoint: str, collected: Iterable[Collected]) -> None:
-        """Return what a stored checkpoint holds, by subtask, oldest first."""
+        """Print what a stored checkpoint holds, by subtask, oldest first."""
         held: dict[int, list[str]] = {}
         for of_one in collected:
             for _, of_checkpoint in sorted(of_one.items()):

@@ -166,7 +166,7 @@ class Maker:
             self.say(f"told {self.untold.pop(self.chance.randrange(len(self.untold)))}")
 
     def _answer(self, names: Sequence[str]) -> None:
-        """Return what the sink will say of what the checkpoint has brought."""
+        """Choose what the sink will say of what the checkpoint has brought."""
         for whose in self.topology.audiences if names else ():
             if self.is_wild:
                 self._answer_anything(names, whose)

@@ -101,7 +101,7 @@ class Run:
         self.ends.append(self.job.result.state if self.job.is_over else "crashed")
 
     def _not_started(self, error: BaseException) -> None:
-        """Return what the caller is told, who starts it again."""
+        """Note what the caller is told, who starts it again."""
         if len(self.ends) > STARTS_MAX or not isinstance(error, self.door.raised):
             raise error
         self.ends.append("refused")

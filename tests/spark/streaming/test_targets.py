@@ -80,7 +80,7 @@ def commit(
     location: str = LOCATION,
     accepts: tuple[int, int] = (0, 0),
 ) -> None:
-    """Return what Spark's call of `commit` comes to."""
+    """Commit as Spark's call of `commit` does."""
     identity = BatchIdentity(query, part.batch, location, f"offsets of {part.batch}")
     place = NotedTarget(target, target.notes(), identity, lambda own: target.apply(part, own))
     BatchCommit(place, pause=lambda seconds: None).commit(part.batch, *accepts)

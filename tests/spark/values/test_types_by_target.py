@@ -135,7 +135,7 @@ TRIES = itertools.count()
 
 
 def committed(target: BatchTarget, table: pa.Table) -> None:
-    """Return what a streaming query does with a batch of this table, in a try of its own."""
+    """Commit a batch of this table as a streaming query does, in a try of its own."""
     run, wishes, agreed = run_id("5f0c12", 0, str(next(TRIES))), list[Any](), target.prepare()
     writer = target.sink.create_writer(OperatorContext("sink", 0, 7, 1, run, wishes.append), None)
     (batch,) = table.combine_chunks().to_batches()
