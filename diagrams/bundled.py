@@ -37,7 +37,7 @@ def draw(folder: Path) -> None:
 
 
 def fits(svg: bytes, width_max: float, height_max: float) -> bool:
-    """Whether a drawing is within these bounds, in points."""
+    """Return true if a drawing is within these bounds, in points."""
     size = re.search(rb'<svg width="(\d+)pt" height="(\d+)pt"', svg)
     return size is None or (int(size[1]) <= width_max and int(size[2]) <= height_max)
 

@@ -21,7 +21,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm import System
 
 DRAWN = ("svg", "table")
-"""What is drawn unless something else is asked for."""
+"""The formats that are written unless others are asked for."""
 SUFFIXES = {"svg": ".svg", "png": ".png", "dot": ".dot", "mermaid": ".mmd", "table": ".md"}
 INDEX = "README.md"
 MARK = "<!-- Written by `epochgate draw`. -->"
@@ -33,7 +33,7 @@ class CannotWrite(UsageError):
 
 @dataclass(frozen=True)
 class Freshness:
-    """What is wrong with a folder: files to draw or redraw, and files of no diagram."""
+    """The faults of a folder: files to draw or redraw, and files of no diagram."""
 
     missing: tuple[str, ...]
     stale: tuple[str, ...]

@@ -34,7 +34,7 @@ class Description:
 
     @property
     def each(self) -> str:
-        """How many instances there are, in words that follow the class; empty for a single one."""
+        """The index of the instances, in words that follow the class; empty for a single one."""
         return f", one for each {' and '.join(self.index)}" if self.index else ""
 
     def sources(self, row: Row) -> tuple[str, ...]:
@@ -48,8 +48,8 @@ class Description:
 
 @dataclass(frozen=True)
 class Mark:
-    """What is painted on a row or a state: a key of `theme.PAINTS` or "", a remark, and a word that
-    stands for it where a picture is folded.
+    """A paint, which is a key of `theme.PAINTS` or "", a remark, and a word that stands
+    for it in a folded picture.
     """
 
     paint: str
@@ -62,8 +62,8 @@ UNPAINTED = Mark("", "")
 
 @dataclass(frozen=True)
 class Painting:
-    """What is painted on a machine: on a row in one of its states, or else on the row. With
-    `is_partial` what has no mark stands back.
+    """The paints of a machine: of a row in one of its states, or else of the row. With `is_partial`
+    a row without a mark stands back.
     """
 
     subject: str

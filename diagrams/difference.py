@@ -1,5 +1,5 @@
-"""What has changed in a machine since another revision: its states, its rows, and the text of its
-guards and actions, painted on one picture of both, and told as Markdown.
+"""Changes of a machine since another revision: its states, its rows, and the text of its guards and
+actions, painted on one picture of both, and told as Markdown.
 
 A row that only one side has is added or removed. Rows that agree in enough columns are one row that
 has changed, and so is a row of which a guard or an action, or a method that these call, has another
@@ -23,7 +23,7 @@ ALIKE: tuple[Callable[[Row], tuple[object, ...]], ...] = (
     lambda row: (row.trigger, row.source, row.when),
     lambda row: (row.trigger, row.because),
 )
-"""In what two rows may agree to be one that has changed, the closest first."""
+"""The columns in which two rows agree that are one row that has changed, the closest first."""
 COLUMNS = ("source", "dest", "when", "after", "because")
 
 
@@ -61,7 +61,7 @@ class Difference:
         return [s for s in new if s not in old], [s for s in old if s not in new]
 
     def is_there(self) -> bool:
-        """Whether anything has changed."""
+        """Return true if anything has changed."""
         return bool(
             self.before is None
             or self.after is None
@@ -96,7 +96,7 @@ class Difference:
         return present, Painting("change", marks, states, is_partial=True)
 
     def _changed(self, old: Row, new: Row) -> str:
-        """How a row has changed, in words; empty if it has not."""
+        """Tell the changes of a row in words; empty if there are none."""
         notes = []
         for column in COLUMNS:
             was, now = getattr(old, column), getattr(new, column)
@@ -110,7 +110,7 @@ class Difference:
         return "; ".join(notes)
 
     def _others(self) -> Iterator[str]:
-        """What has changed besides, as lines of a diff."""
+        """Tell all other changes, as lines of a diff."""
         if self.before is None or self.after is None:
             return
         for told, was, now in (

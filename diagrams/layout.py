@@ -34,8 +34,7 @@ Diagram = tuple[Sequence[str], Format]
 
 FONT = "Roboto,Helvetica,Arial,sans-serif"
 POINTS_MAX = 660, 1500
-"""How wide and high a picture should be: 880 pixels, the width of a page of a code host, by 2000.
-"""
+"""The bounds of a picture: 880 pixels, the width of a page of a code host, by 2000."""
 LAYOUT_TIMEOUT_S = 300.0
 
 # What a child needs to start; anything else could change what it draws.

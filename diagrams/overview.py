@@ -1,4 +1,4 @@
-"""Who triggers whom: all machines, with an arrow for the triggers that one fires on another.
+"""The overview: all machines, with an arrow for the triggers that one fires on another.
 
 It is read from the text of guards and actions by the same walk that checks them, so an arrow is
 there exactly when some action can fire. In a closed system the messages of a wired port lead to the
@@ -33,7 +33,7 @@ from epochgate.fsm.subset import Subset, check_system
 
 OVERVIEW, OTHERS = "overview", "others"
 CHARACTERS_MAX = 26, 22, 18, 15
-"""Where the lines of a card are broken, from the widest form of the overview to the narrowest."""
+"""The length of the lines of a card, from the widest form of the overview to the narrowest."""
 CELL_CHARACTERS_MAX = 24
 COLUMNS = 4
 """Of the grid."""

@@ -1,4 +1,4 @@
-"""How the rows of a machine become parts of a picture.
+"""Parts of a picture, made from the rows of a machine.
 
 Rows that lead from one state to another are grouped by (source, dest); sources whose rows to a dest
 are the same share one passage. Rows that stay are listed inside their state, or, when three
@@ -33,7 +33,7 @@ class Shared:
 
 
 def passages(machine: Description) -> tuple[Passage, ...]:
-    """What leads from state to state, by dest and then by source, in the order of STATES."""
+    """Group the rows from state to state, by dest and then by source, in the order of STATES."""
     found = []
     for dest in machine.states:
         by_rows: dict[tuple[Row, ...], list[str]] = {}
@@ -102,5 +102,5 @@ def guards(row: Row) -> str:
 
 
 def reason(row: Row) -> str:
-    """Why a row is there; empty in a table that gives no reason but the trigger."""
+    """Return the reason of a row; empty in a table that gives none but the trigger."""
     return "" if row.because == row.trigger else row.because

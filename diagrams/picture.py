@@ -31,12 +31,12 @@ from epochgate.diagrams.theme import CARD_FILL, CARD_LINE, INK, SOFT
 from epochgate.fsm import Row
 
 FULL, GUARDS, TRIGGERS = "full", "guards", "triggers"
-"""How much of a row a card shows."""
+"""The columns of a row that a card shows: all, those with the condition, or the trigger alone."""
 FORMS = (
     *((FULL, 40), (FULL, 32), (FULL, 26)),
     *((GUARDS, 34), (GUARDS, 26), (TRIGGERS, 30), (TRIGGERS, 22)),
 )
-"""How much is shown, and where the lines of a card are broken, from the most to the least."""
+"""The details of a card and the length of its lines, from the most to the least."""
 LEFT = '<BR ALIGN="LEFT"/>'
 
 

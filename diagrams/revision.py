@@ -63,7 +63,7 @@ def _files_of(commit: str, top: Path) -> Iterator[Path]:
 
 
 def _loaded(tree: Path, top: Path, revision: str, names: Sequence[str]) -> dict[str, Any]:
-    """What `describing` tells of the files in `tree`."""
+    """Run `describing` on the files in `tree`, and read the result."""
     paths = [Path.cwd(), *(Path(entry or ".") for entry in sys.path)]
     inside = [path.resolve() for path in paths if path.resolve().is_relative_to(top)]
     mapped = dict.fromkeys(str(tree / path.relative_to(top)) for path in inside)

@@ -1,4 +1,4 @@
-"""How often the rows of a machine were taken, and by what, painted on its picture."""
+"""Counts of the rows that were taken, by their sources, painted on a picture."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from epochgate.fsm.tally import Place, Tally
 
 @dataclass
 class Taken:
-    """What one kind of source (journals, tests, checks) took: how often, or for a check only that
-    it did.
+    """The rows that one kind of source (journals, tests, checks) took: how often, or for a check
+    only that it did.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -57,7 +57,7 @@ def painted(machine: Description, sources: Mapping[str, Taken]) -> Painting:
 def _mark(
     machine: Description, sources: Mapping[str, Taken], row: Row, states: Sequence[str]
 ) -> Mark:
-    """What is painted on a row where it is shown for these states."""
+    """Return the mark of a row that is shown for these states."""
     times = {
         name: sum(taken.times(machine, row, state) for state in states)
         for name, taken in sources.items()

@@ -51,7 +51,7 @@ PAINTS = {
     "changed": (CHANGED, CHANGED_FILL),
     "never": (NEVER, NEVER_FILL),
 }
-"""What a row or a state can be painted with: the colour of its text, and of its ground."""
+"""Paints of rows and states: the colour of the text, and of its ground."""
 WAYS = {
     "normal": (NORMAL, "solid"),
     "failure": (FAILURE, "dashed"),

@@ -1,4 +1,4 @@
-"""How often each row was taken: an observer of systems, and its file.
+"""Counts of the rows that were taken: an observer of systems, and its file.
 
 `system.observer = tally` counts what one system takes. Several files are added up, and
 `epochgate draw --taken-by` paints them on the pictures of the machines.

@@ -1,5 +1,5 @@
-"""Which rows were taken, as `epochgate draw --taken-by` reads it: traces of jobs, counts that tests
-have written, and results of checks.
+"""The rows that were taken, as `epochgate draw --taken-by` reads them: traces of jobs, counts that
+tests have written, and results of checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What has changed since a revision of git: told, painted, and silent where nothing has."""
+"""Changes since a revision of git: told, painted, and silent where there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often rows were taken, by journals, tests and checks, and which of them nothing took."""
+"""Counts of the rows taken, by journals, tests and checks, and the rows that nothing took."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(programs: Path) -> list[str]:
-    """What gh was asked for, but what it looks up."""
+    """Return the calls of gh, without those that look something up."""
     for step in ("compare", "tell"):
         subprocess.run(["bash", "-eo", "pipefail", "-c", commands(step)], check=True, timeout=60)
     calls = (programs / "calls").read_text().splitlines()

@@ -9,7 +9,7 @@ from epochgate.fsm.closed import ClosedSystem, Environment, Step
 
 
 class ToStreet(Port):
-    """What people in the street hear."""
+    """The sound in the street."""
 
     def rung(self, times: int) -> None: ...
 
