@@ -9,7 +9,7 @@ grid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -121,9 +121,10 @@ class Overview:
         parts = [part for system, arrows in whole for part in self._joined(system, arrows)]
         if not parts:
             return ""
+        named = (x for _, arrows in whole for names in arrows.values() for x in names)
         told = "on an arrow: what one machine fires or tells in another"
         name = " and ".join(system.__name__ for system, _ in whole)
-        title = titled(name, "which machine triggers which", self._legend(told))
+        title = titled(name, "which machine triggers which", self._legend(told, named))
         return "".join([header(OVERVIEW, nodesep="0.15"), title, *parts, "}\n"])
 
     def others(self) -> str:
@@ -138,20 +139,18 @@ class Overview:
             return ""
         rows = (cells[at : at + COLUMNS] for at in range(0, len(cells), COLUMNS))
         lines = "".join(f"<TR>{''.join(row)}</TR>" for row in rows)
-        title = titled("machines", "that trigger no other", self._legend(""))
+        told = "tells: through which ports it reaches the world"
+        title = titled("machines", "that trigger no other", self._legend(told))
         return f'{header(OTHERS)}{title}  "others" [label=<{_table(6)}{lines}</TABLE>>]\n}}\n'
 
-    def _legend(self, told: str) -> list[str]:
+    def _legend(self, told: str, named: Iterable[str] = ()) -> list[str]:
         samples = [sample("machine", _look(theme.STATE_FILL, theme.STATE_LINE))]
         kinds = [machine for system in self.systems for machine in system.MACHINES.values()]
         if any(machine.IS_ENVIRONMENT for machine in kinds):
             box = _look(theme.TERMINAL_FILL, theme.TERMINAL_LINE)
             samples.append(sample("surroundings", box))
-        if not told:
-            told = "tells: through which ports it reaches the world"
-            return ["".join(samples), f'<TD ALIGN="LEFT">{font(told, SOFT, 10)}</TD>']
         text = f'<TD ALIGN="LEFT">{font(told, SOFT, 10)}</TD>'
-        return ["".join([*samples, *line_samples()]), text]
+        return ["".join([*samples, *line_samples(map(theme.way, named))]), text]
 
     def _joined(self, system: type[System], arrows: Arrows) -> Iterator[str]:
         """The machines of a system, and the arrows between them."""

@@ -38,6 +38,8 @@ FORMS = (
 )
 """The details of a card and the length of its lines, from the most to the least."""
 LEFT = '<BR ALIGN="LEFT"/>'
+REST = "<TD></TD>" * 20
+"""The end of a line of a legend: cells share the room that is left, and most of it is here."""
 
 
 def header(name: str, **settings: str) -> str:
@@ -80,8 +82,8 @@ def titled(title: str, subtitle: str, legend: Sequence[str]) -> str:
     lines = [
         f"{font(f'<B>{escape(title)}</B>', size=18)}{font('  ' + escape(subtitle), SOFT, 12)}",
         *(
-            f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1"><TR>{line}</TR>'
-            f"</TABLE>"
+            f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1"><TR>{line}'
+            f"{REST}</TR></TABLE>"
             for line in legend
         ),
     ]
@@ -99,16 +101,18 @@ def sample(words: str, look: str, inside: str = "", width: int = 20) -> str:
     return f'<TD>{box}</TD><TD ALIGN="LEFT">{font(escape(words), SOFT, 10)}</TD>'
 
 
-def line_samples() -> Iterable[str]:
-    """The entries for the three kinds of ways."""
+def line_samples(kinds: Iterable[str]) -> Iterable[str]:
+    """The entries for these kinds of ways."""
+    used = {*kinds}
     for kind, (color, style) in theme.WAYS.items():
-        yield (
-            f'<TD><TABLE BORDER="0" CELLBORDER="2" CELLPADDING="0" CELLSPACING="0"><TR>'
-            f'<TD SIDES="B" COLOR="{color}" STYLE="{style}" WIDTH="24" '
-            f'HEIGHT="6" FIXEDSIZE="TRUE"></TD></TR><TR><TD BORDER="0" HEIGHT="6" '
-            f'FIXEDSIZE="TRUE" WIDTH="24"></TD></TR></TABLE></TD>'
-            f'<TD ALIGN="LEFT">{font(kind, SOFT, 10)}</TD>'
-        )
+        if kind in used:
+            yield (
+                f'<TD><TABLE BORDER="0" CELLBORDER="2" CELLPADDING="0" CELLSPACING="0"><TR>'
+                f'<TD SIDES="B" COLOR="{color}" STYLE="{style}" WIDTH="24" '
+                f'HEIGHT="6" FIXEDSIZE="TRUE"></TD></TR><TR><TD BORDER="0" HEIGHT="6" '
+                f'FIXEDSIZE="TRUE" WIDTH="24"></TD></TR></TABLE></TD>'
+                f'<TD ALIGN="LEFT">{font(kind, SOFT, 10)}</TD>'
+            )
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,8 @@ class Picture:
                 f'<TR><TD WIDTH="14" HEIGHT="6" FIXEDSIZE="TRUE"></TD></TR></TABLE></TD>'
                 f'<TD ALIGN="LEFT">{font("end", SOFT, 10)}</TD>'
             )
-        legend.append("".join([*first, *line_samples()]))
+        rows = (row for row in machine.rows if not row.is_ignored)
+        legend.append("".join([*first, *line_samples(_way([row]) for row in rows)]))
         words = {
             FULL: "<B>event</B> [condition] / actions, and the reason below",
             GUARDS: "<B>event</B> [condition]; actions and reasons are in the table",
@@ -176,8 +181,7 @@ class Picture:
                 if paint in used:
                     word = "never taken" if paint == "never" else paint
                     cells.append(f'<TD BGCOLOR="{fill}">{font(word, ink, 10)}</TD>')
-            # Cells share what is left of a line; most of it shall be behind them.
-            legend.append("".join([*cells, "<TD></TD>" * 9]))
+            legend.append("".join(cells))
         return titled(spaced(machine.name), machine.title + machine.each, legend)
 
     def _look(self, passage: Passage) -> str:

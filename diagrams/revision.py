@@ -96,7 +96,7 @@ def _loaded(tree: Path, top: Path, revision: str, names: Sequence[str]) -> dict[
     return found
 
 
-def _git(*arguments: str, told: str = "") -> bytes:
+def _git(*arguments: str, told: str | None = None) -> bytes:
     try:
         outcome = subprocess.run(
             ["git", *arguments], capture_output=True, timeout=TIMEOUT_S, check=False
@@ -105,7 +105,7 @@ def _git(*arguments: str, told: str = "") -> bytes:
         raise NoRevision("there is no program git on PATH, which reads revisions") from error
     if outcome.returncode == 0:
         return outcome.stdout
-    if told:
+    if told is not None:
         raise NoRevision(
             f"there is no revision {told!r} in this repository; name a commit, a branch or a tag. "
             f"A shallow clone has its newest commits only: git fetch --unshallow"

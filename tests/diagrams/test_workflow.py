@@ -13,8 +13,8 @@ import pytest
 
 from tests.diagrams.test_difference import change, repository as repository
 
-WORKFLOW = Path(__file__).parents[2] / "examples" / "machine-changes.yml"
 ROOT = Path(__file__).parents[2]
+WORKFLOW = ROOT / ".github" / "workflows" / "machine-changes.yml"
 GH = """\
 #!/bin/sh
 echo "$*" >> {calls}
