@@ -140,9 +140,10 @@ class Picture:
             parts.append(self._card(middle, passage))
             # A way back must not push its source above its dest.
             is_back = {source: order[source] > order[passage.dest] for source in passage.sources}
-            shown = self._look(passage)
             for source in passage.sources:
+                shown = self._look(passage.rows, [source])
                 parts.append(_line(source, middle, is_back[source], f'{shown} arrowhead="vee"'))
+            shown = self._look(passage.rows, passage.sources)
             parts.append(_line(middle, passage.dest, all(is_back.values()), shown))
         if groups := shared(machine):
             parts.append(self._shared(groups))
@@ -176,7 +177,7 @@ class Picture:
             painted = self.painting
             marks = *painted.rows.values(), *painted.states.values(), *painted.places.values()
             used = {mark.paint for mark in marks}
-            cells = [f"<TD>{font(escape(self.painting.subject), SOFT, 10)}:</TD>"]
+            cells = [f"<TD>{font(escape(self.painting.subject) + ':', SOFT, 10)}</TD>"]
             for paint, (ink, fill) in theme.PAINTS.items():
                 if paint in used:
                     word = "never taken" if paint == "never" else paint
@@ -184,9 +185,9 @@ class Picture:
             legend.append("".join(cells))
         return titled(spaced(machine.name), machine.title + machine.each, legend)
 
-    def _look(self, passage: Passage) -> str:
-        paints = {self.painting.on(row, passage.sources).paint for row in passage.rows}
-        color, style = theme.WAYS[_way(passage.rows)]
+    def _look(self, rows: Sequence[Row], sources: Sequence[str]) -> str:
+        paints = {self.painting.on(row, sources).paint for row in rows}
+        color, style = theme.WAYS[_way(rows)]
         if len(paints) == 1 and (paint := paints.pop()):
             color = theme.PAINTS[paint][0]
         return look(color, style)

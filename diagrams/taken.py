@@ -63,7 +63,7 @@ def _mark(
         for name, taken in sources.items()
     }
     if not any(times.values()):
-        return Mark("never", "never taken", "never")
+        return Mark("never", "never taken", "×0")
     told = [
         f"{name}: {f'{count:,}' if sources[name].is_counted else 'taken'}"
         if count

@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from epochgate.cli import main
+from epochgate.diagrams import theme
+from epochgate.diagrams.description import describe
+from epochgate.diagrams.passages import passages
+from epochgate.diagrams.picture import Picture
+from epochgate.diagrams.taken import Taken, painted
 from epochgate.fsm import Row
 from epochgate.fsm.checker import check
-from epochgate.fsm.tally import Tally
-from epochgate.models import Gateway
+from epochgate.fsm.tally import Place, Tally
+from epochgate.models import Gateway, Holder
 from tests.diagrams.told_door import ToldDoor
 from tests.fsm.turnstile import Station
 from tests.traces.stories import told
@@ -47,7 +52,7 @@ def test_a_row_that_no_journal_took_stands_out(
     assert "**never taken**" in cells(page, "lose", "`is_bound`")
     picture = (shown / "gateway.svg").read_text(encoding="utf-8")
     assert ">never taken<" in picture
-    assert ">taken by journals<" in picture
+    assert ">taken by journals:<" in picture
 
 
 def test_the_traces_of_tasks_are_counted_too(traces: Path, tmp_path: Path) -> None:
@@ -94,6 +99,18 @@ def test_the_states_in_which_a_check_did_not_take_a_row_are_told(tmp_path: Path)
     assert main(["draw", TURNSTILE, "--taken-by", str(tmp_path), "-o", str(tmp_path)]) == 0
     told_of = [cell for cell in cells(tmp_path / "Turnstile.md", "hit", "") if "checks" in cell]
     assert told_of == ["checks: taken; never in locked"]
+
+
+def test_a_line_that_nothing_took_stands_out_beside_others_of_its_card() -> None:
+    holder = describe({"holder": Holder})["holder"]
+    (close,) = (row for row in holder.rows if row.trigger == "close" and row.dest == "closed")
+    tally = Tally([(Place("holder", "Holder", "close", "started", close.because), 1)])
+    dot = Picture(holder, painted(holder, {"tests": Taken(tally)})).dot()
+    lines = [line for line in dot.splitlines() if line.endswith('arrowhead="vee"]')]
+    card = next(n for n, one in enumerate(passages(holder)) if one.rows == (close,))
+    met = {line.split('"')[1]: line for line in lines if f'-> "passage {card}"' in line}
+    assert theme.NEVER in met["restoring"]
+    assert theme.NORMAL in met["started"]
 
 
 def test_a_tally_hears_all_systems_beside_their_own_observers(
