@@ -8,6 +8,8 @@ LOCKS := requirements/build.txt requirements/locked.txt
 CLASSES := $(VENV)/spark-classes.jsa
 FLINK_VENV := .venv-conformance
 FLINK_STAMP := $(FLINK_VENV)/installed
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 # A test that hangs ends so; none that waits for a busy machine does.
 TEST_TIMEOUT_S := 300
@@ -21,11 +23,13 @@ unexport PYTHONDONTWRITEBYTECODE
 SEED ?= 1
 MINUTES ?= 5
 UV ?= uv
+AXE := axe-core-4.14.1
+AXE_SHA512 := 1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint mutants mutants-deep check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean postgres nemesis netfilter bench-flink extended kills programs
+.PHONY: versions clean postgres nemesis netfilter bench-flink browser extended kills programs docs
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +49,7 @@ lint: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 	$(RUN) -m epochgate draw --check
 
-extended: $(STAMP) $(CLASSES) postgres ## run features in real Spark sessions, and whatever else `make test` has no time for
+extended: $(STAMP) $(CLASSES) postgres browser ## run features in real Spark sessions, and whatever else `make test` has no time for
 	@$(IN_MEMORY) $(RUN) -m pytest -m "extended and not (deep or kills or programs)" --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 mutants: $(STAMP) $(CLASSES) ## break the machines: checker, fuzzer and tests must find each (a sample of rows and bodies)
@@ -70,6 +74,11 @@ bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed i
 
 bench-flink: $(STAMP) $(FLINK_STAMP) ## measure beside Flink 2.3.0, and write it into docs/flink.md (needs a JDK)
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) $(RUN) -m epochgate.benchmarks.flink --write
+
+docs: $(DOCS_STAMP) ## make the documentation site in build/site; each warning is an error
+	@$(DOCS_VENV)/bin/python -m sphinx --builder html --fail-on-warning --keep-going --jobs auto --quiet \
+		--conf-dir docs --doctree-dir build/doctrees . build/site
+	@echo "build/site/index.html is the site"
 
 check-deep: $(STAMP) $(CLASSES) postgres ## every system at its full bounds, and whatever else takes a while
 	@$(RUN) -m pytest -m deep --timeout 1800 $(SHARED)
@@ -100,11 +109,12 @@ format: $(STAMP) ## format the code and repair what lint can repair
 
 lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
+	$(LOCK) --upgrade requirements/docs.in --output-file requirements/docs.txt
 	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres fuzz draw demo check prove dev) \
 		--constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
-	rm -rf $(VENV) $(FLINK_VENV) .venv-versions build dist run spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(FLINK_VENV) $(DOCS_VENV) .venv-versions .browser build dist run spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -137,6 +147,21 @@ postgres:
 		DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends postgresql >/dev/null; \
 	} || echo "PostgreSQL is not installed, and cannot be by this user: tests of its sink are skipped" >&2
 
+# Tests of the pages look at them in Chromium, and judge them with axe-core, from npm. Where one of
+# them can neither be found nor installed, those tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null 2>&1 || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null 2>&1 && \
+		echo "installing Chromium for the tests of the pages (once)" && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends \
+			chromium fonts-dejavu-core >/dev/null; \
+	} || echo "Chromium is not installed, and cannot be by this user: pages are not looked at" >&2
+	@test -f .browser/axe.min.js || { \
+		mkdir -p .browser && cd .browser && npm pack --silent $(subst core-,core@,$(AXE)) >/dev/null && \
+		echo "$(AXE_SHA512)  $(AXE).tgz" | sha512sum --check --quiet && \
+		tar -xzf $(AXE).tgz --strip-components=1 package/axe.min.js; \
+	} || echo "axe-core cannot be fetched from npm: pages are not judged by it" >&2
+
 # The hosts of `make nemesis` filter packets. Where that cannot be installed, its tests are skipped.
 netfilter:
 	@command -v nft >/dev/null 2>&1 || { \
@@ -159,4 +184,15 @@ $(FLINK_STAMP): requirements/conformance.txt | $(STAMP)
 	@echo "installing Flink 2.3.0 into $(FLINK_VENV) (329 MB, once)"
 	@$(FLINK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--require-hashes --requirement requirements/conformance.txt
+	@touch $@
+
+# The site has an environment of its own too. Its reference imports the package, so what that needs
+# is taken from the other one, behind the tools of the site.
+$(DOCS_STAMP): requirements/docs.txt | $(STAMP)
+	@$(DOCS_VENV)/bin/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(DOCS_VENV)
+	@echo "installing Sphinx into $(DOCS_VENV) (90 MB, once)"
+	@$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--require-hashes --requirement requirements/docs.txt
+	@$(RUN) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$($(DOCS_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/epochgate-needs.pth"
 	@touch $@

@@ -1,4 +1,4 @@
-"""Durations as people write them: a number and its unit.
+"""Durations and moments as people write and read them.
 
 Decides: which texts are durations. Leaves to others: which lengths make sense where.
 Pure functions, for any thread.
@@ -7,6 +7,7 @@ Pure functions, for any thread.
 from __future__ import annotations
 
 import re
+import time
 from decimal import Decimal
 
 from epochgate.errors import UsageError
@@ -58,3 +59,34 @@ def parse_duration_s(text: str) -> float:
     if duration_s > DURATION_S_MAX:
         raise InvalidDuration(f"{text!r} is longer than a century. Check the number and its unit")
     return duration_s
+
+
+def clock(at: float, now: float) -> str:
+    """A moment as local time, with the date unless it is today's; one that no calendar has as its
+    seconds since 1970.
+
+    >>> clock(1e300, 0.0)
+    '1e+300 s since 1970'
+    """
+    try:
+        moment = time.localtime(at)
+    except (OverflowError, ValueError, OSError):
+        return f"{at!r} s since 1970"
+    is_today = moment[:3] == time.localtime(now)[:3]
+    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", moment)
+
+
+def span(seconds: float) -> str:
+    """A duration for a reader.
+
+    >>> span(0.25), span(75), span(7500), span(200_000)
+    ('0.2 s', '1 min 15 s', '2 h 5 min', '2 d 7 h')
+    """
+    if seconds < 60:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = int(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"

@@ -238,20 +238,20 @@ def run_job(
     listeners: Sequence[JobListener] = (),
     has_history: bool = True,
     metrics_port: int | None = None,
+    metrics_host: str | None = None,
     journal: str | os.PathLike[str] | Tracing | None = None,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
     """Start a job in `spark`, a session whose driver is this process; return when it is submitted.
 
-    program_factory: makes the program of a subtask in its worker process. It is sent by cloudpickle
-    with the user's own modules; packages must be installed on the executors, or be in `by_value`.
-    store, committer: closed at the end of the job, and if it is refused. after_commit: called for
-    visible checkpoints. batch_states: operator id -> `JobHandle.request_batch_snapshot` of an
-    earlier job, from which its coordinator starts if no checkpoint is restored. from_savepoint: for
-    an empty `store` or one begun with it. port: at spark.driver.bindAddress, 0 for any. wire: see
-    docs/security.md. heartbeat_timeout_s, detection: docs/hosts.md. process_timeout_s: a subtask
-    without a worker for this time has failed. message_bytes_max: docs/savepoints.md. listeners,
-    has_history: receive the job's events. metrics_port: 0 for any. journal: docs/traces.md.
+    program_factory: makes the program of a subtask; sent by cloudpickle with the user's own
+    modules. Packages must be installed on the executors, or be in `by_value`. store, committer:
+    closed with the job, or if it is refused. after_commit: called for visible checkpoints.
+    batch_states: operator id -> what `JobHandle.request_batch_snapshot` gave, if no checkpoint is
+    restored. from_savepoint: for an empty `store` or one begun with it. port: at
+    spark.driver.bindAddress, 0 for any. process_timeout_s: without a worker a subtask fails after
+    it. See docs/security.md (wire), hosts.md (heartbeats, detection), savepoints.md
+    (message_bytes_max), traces.md (journal), observing.md (listeners, metrics).
 
     Raises the errors of `validate_session`, `begin_from`, MetricsPage and `committer.open`,
     ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid.
@@ -271,7 +271,7 @@ def run_job(
             tracing=tracing,
         )
         _begin(store, from_savepoint)
-        heard_by = Listening(listeners, store, has_history=has_history, metrics_port=metrics_port)
+        heard_by = Listening(listeners, store, has_history, (metrics_port, metrics_host))
         with heard_by.closed_on_error():
             master = JobMaster(
                 configuration,

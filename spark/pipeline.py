@@ -35,6 +35,7 @@ RUN_OPTIONS = (
     "journal",
     "listeners",
     "message_bytes_max",
+    "metrics_host",
     "metrics_port",
     "port",
     "wire",

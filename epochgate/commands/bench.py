@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 PAGE = Path("docs/benchmarks.md")
 QUESTIONS = (
@@ -44,12 +45,14 @@ streaming query costs by sink (streaming) and what a control adds to it
 Spin (checker), and how soon it answers (checker-start). About half an hour for
 all; what else runs on the machine shows in the figures."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate bench                    measure everything and print it
   epochgate bench events scaling     only these two, which need no Java
   epochgate bench sinks              five minutes; SeaweedFS and PostgreSQL where installed
-  epochgate bench --write            also put the figures into ./docs/benchmarks.md"""
+  epochgate bench --write            also put the figures into ./docs/benchmarks.md
+
+{codes_of("bench")}"""
 
 
 class NoBenchmarks(UsageError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from epochgate.commands.named_class import named_class
 from epochgate.console import is_interactive, progress
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.testing import SinkCase
@@ -24,7 +25,7 @@ DESCRIPTION = (
     "Run a sink in a simulated job, once for each failure at each call and write. "
     "Print which guarantees hold, and the shortest schedule that breaks each other one."
 )
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate certify-sink my_package.my_case:Case
                                          inject every failure at every call and write
@@ -39,7 +40,7 @@ examples:
 
 The case makes the sink, and reads the target as a reader does: see docs/certifying.md.
 
-Exit codes: 0 every guarantee holds, 1 one does not or no write was seen inside commit, 2 misuse."""
+{codes_of("certify-sink")}"""
 
 
 PROGRESS_EVERY_S = 30.0

@@ -39,6 +39,8 @@ examples:
                                               one system, at other bounds
   epochgate check live --workers 2 --max-memory 4G --resume search.bin
                                               go on where an earlier run was stopped
+  epochgate check reference --set N=3 --spill /scratch/search --max-memory 8G
+                                              states on disk, where memory has no room
   epochgate check reference --set E=2 --master spark://host:7077 --resume /shared/search
                                               on Spark, where one machine has no room
   epochgate check my_package.door:House       a system of your own
@@ -68,8 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     expect_of_one_kind(arguments)
     if len(chosen) > 1 and arguments.inductive is not None:
         raise UsageError("--inductive names claims of one system; name it")
-    if len(chosen) > 1 and (arguments.set or arguments.resume):
-        raise UsageError("--set and --resume are about one system; name it")
+    if len(chosen) > 1 and (arguments.set or arguments.resume or arguments.spill):
+        raise UsageError("--set, --resume and --spill are about one system; name it")
     if len(chosen) > 1 and arguments.mermaid is not None and arguments.mermaid.suffix != ".md":
         raise UsageError(
             f"--mermaid {arguments.mermaid} has room for one diagram and {len(chosen)} systems are "

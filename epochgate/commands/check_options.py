@@ -13,10 +13,6 @@ PARTIAL_ORDER = (
     "need not be the shortest; refused for claims about whole runs"
 )
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-PARTIAL_ORDER = (
-    "do not take independent steps in all orders; verdicts and rows taken stay, counterexamples "
-    "need not be the shortest; refused for claims about whole runs"
-)
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -63,18 +59,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add("--max-depth", type=int, metavar="N", help="look at most N steps far")
     add("--max-memory", type=memory, metavar="SIZE", help="for instance 800M or 4G")
     add("--max-seconds", type=float, metavar="S", help="stop after S seconds of search or walks")
-    add(
-        "--resume",
-        type=Path,
-        metavar="FILE",
-        help="write the search to a file, and go on from it; with --master, a directory that all "
-        "hosts see",
-    )
-    add(
-        "--master",
-        metavar="MASTER",
-        help="search in the tasks of a Spark job: spark://host:7077, yarn, or local[2]",
-    )
+    declare_places(parser)
     declare_inductive(parser)
     add(
         "--simulate",
@@ -88,6 +73,29 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--list",
         action="store_true",
         help="list the systems, or the constants of those that are named, and stop",
+    )
+
+
+def declare_places(parser: argparse.ArgumentParser) -> None:
+    """Declare where a search may be kept."""
+    add = parser.add_argument
+    add(
+        "--resume",
+        type=Path,
+        metavar="FILE",
+        help="write the search to a file, and go on from it; with --master, a directory that all "
+        "hosts see",
+    )
+    add(
+        "--spill",
+        type=Path,
+        metavar="DIR",
+        help="keep the states in files there instead of in memory, and go on from them",
+    )
+    add(
+        "--master",
+        metavar="MASTER",
+        help="search in the tasks of a Spark job: spark://host:7077, yarn, or local[2]",
     )
 
 
@@ -178,6 +186,7 @@ def expect_of_one_kind(arguments: argparse.Namespace) -> None:
         "--max-memory": arguments.max_memory is not None,
         "--optimise-from": arguments.optimise_from is not None,
         "--resume": arguments.resume is not None,
+        "--spill": arguments.spill is not None,
         "--master": arguments.master is not None,
     }
     of_walks = {"--simulate": arguments.simulate is not None}

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from epochgate.fsm.checker.budget import Report
 
 
+SOON_S = 24 * 3600
+"""When memory or disk ends is told if that is sooner."""
+
+
 class Watch:
     """A line on stderr that follows a search; nothing without a terminal."""
 
@@ -31,11 +35,13 @@ class Watch:
             return
         guess = "" if now.estimate is None else f", perhaps {now.estimate:,} in all"
         growth = f" (times {now.growth:.2f})" if now.growth else ""
+        disk = f" and {now.disk_bytes / 2**20:,.0f} MiB on disk" if now.disk_bytes else ""
+        end = f" (in {now.full_in_s / 60:,.0f} min)" if now.full_in_s < SOON_S else ""
         self._status.update(
             f"{self._name}: {now.states:,} states{guess}, {now.states_per_s:,.0f}/s, "
             f"level {now.depth} of {now.frontier:,}{growth}, "
-            f"{now.memory_bytes / 2**20:,.0f} MiB, {now.bytes_per_state:.1f} bytes a state, "
-            f"memory for {rounded(now.room_for)}, {now.elapsed_s:.0f} s"
+            f"{now.memory_bytes / 2**20:,.0f} MiB{disk}, {now.bytes_per_state:.1f} bytes a state, "
+            f"{now.room} for {rounded(now.room_for)}{end}, {now.elapsed_s:.0f} s"
         )
 
     def __exit__(

@@ -22,6 +22,7 @@ NOT_ON_SPARK = {
     "depth_first": "--depth-first",
     "engine": "--engine",
     "optimise_from": "--optimise-from",
+    "spill": "--spill",
 }
 """Options that are about a search in one process."""
 
@@ -92,6 +93,7 @@ def _in_this_process(
         order="depth" if arguments.depth_first else "breadth",
         optimise_from=arguments.optimise_from,
         resume=arguments.resume,
+        spill=arguments.spill,
         progress=progress,
         **_budgets(arguments),
     )

@@ -13,9 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epochgate.commands.status import aligned, clock
+from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
+from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
     from epochgate.runtime.store.checkpoint import CompletedCheckpoint
@@ -29,7 +31,7 @@ DESCRIPTION = """\
 List the checkpoints of a job, show the contents of one, or verify that all of
 them can be read. The command only reads; a running job is not affected."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate checkpoints list table            of `epochgate ingest incoming table`
   epochgate checkpoints show table 12         states by operator, committables by subtask
@@ -37,7 +39,7 @@ examples:
   epochgate checkpoints export table -o checkpoint.json
                                               all of the newest, states in base64
 
-Exit codes: 0 all is well, 1 a checkpoint is damaged or unreadable, 2 there is none."""
+{codes_of("checkpoints")}"""
 
 
 class NoCheckpoint(UsageError):
@@ -90,17 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def checkpoints_of(place: str) -> str:
-    """The directory or URL of the checkpoints that belong to `place`. Raises NothingToSee, and
-    CheckpointStoreUnusable if an object store cannot be asked.
-    """
-    from epochgate.runtime.objects.client import is_url
-    from epochgate.runtime.observing.status import CHECKPOINTS, checkpoint_directory_in
-    from epochgate.runtime.store.inspection import stored_checkpoints
+    """The directory or URL of the checkpoints that belong to `place`; see `checkpoints_in`."""
+    from epochgate.runtime.observing.status import checkpoints_in
 
-    if not is_url(place):
-        return checkpoint_directory_in(place)
-    beside = f"{place.rstrip('/')}.{CHECKPOINTS}"
-    return beside if stored_checkpoints(beside) else place
+    return checkpoints_in(place)
 
 
 def stored_at(where: str) -> list[StoredCheckpoint]:

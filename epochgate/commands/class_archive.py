@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from epochgate.exit_codes import codes_of
+
 HELP = "make an archive of classes from which Spark's JVMs start sooner"
 DESCRIPTION = """\
 Write the classes that Spark loads when it starts into an archive of the JVM
@@ -12,14 +14,14 @@ Write the classes that Spark loads when it starts into an archive of the JVM
 two thirds of the time and of the processor time: a killed executor is replaced
 sooner. Needs no network; takes about fifteen seconds."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate class-archive spark.jsa
 
 Pass it to local_session(class_archive="spark.jsa"), or copy it to the same path on all hosts of a
 cluster and add the printed settings to the session. The archive fits the Java build and the Spark
 that wrote it; any other JVM ignores it and starts as before.
-Exit codes: 0 written, 2 this Java has written none."""
+{codes_of("class-archive")}"""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from epochgate.commands.checkpoints import NoCheckpoint, checkpoints_of, stored_at
-from epochgate.commands.status import aligned, clock
+from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
+from epochgate.runtime.durations import clock
 
 if TYPE_CHECKING:
     from epochgate.runtime import Committables, Committer, Sink, SinkStart
@@ -27,7 +29,7 @@ are not known to be done. Each start of the job repeats them, which changes
 nothing if they were done. If the job cannot start because its commits fail,
 commit them here when the target accepts them, or give them up."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate commits list table                 of `epochgate ingest incoming table`
   epochgate commits show table 12              file by file
@@ -43,7 +45,7 @@ examples:
 list and show may be used while the job runs. commit and give-up lock the checkpoints as a
 driver does. In a directory they are refused while the job runs. An object store cannot
 tell whether a job runs, so end the job first.
-Exit codes: 0 done, or nothing is in doubt; 1 a commit has failed; 2 misuse."""
+{codes_of("commits")}"""
 
 
 class SinkUnknown(UsageError):

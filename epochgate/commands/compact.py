@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from epochgate.commands.status import aligned
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.spark.compaction import CompactionResult
@@ -21,7 +22,7 @@ ones, also while the job runs and while others read. The merged files replace th
 others in one step: whatever is killed, each row is visible once. The command may
 be repeated."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate compact table                  merge what is smaller than 96 MB
   epochgate compact table --dry-run        say what would be merged
@@ -30,8 +31,7 @@ examples:
                                            has ended
 
 docs/compacting.md describes what a reader sees meanwhile.
-Exit codes: 0 done, or nothing to do; 1 it could not be done, and nothing was
-changed; 2 misuse."""
+{codes_of("compact")}"""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

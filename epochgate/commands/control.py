@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.entries.stores import Entries
@@ -26,14 +27,14 @@ Show the controls in a store: their values, their updates, and the values of eac
 batch of each query. `set` changes values like `Control.update`: running queries
 see them from the next planned batch on."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate control list controls            every control in the directory
   epochgate control show controls pricing    its updates, and the newest batches
   epochgate control set s3://jobs/controls pricing limit=700 mode='"strict"'
                                              values are JSON
 
-Exit codes: 0 success, 1 the store failed, 2 there is no such control or value."""
+{codes_of("control")}"""
 
 
 class AssignmentRefused(UsageError):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epochgate.errors import NegativeResult, UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.spark.ingest.chaos import Chaos, Kind
@@ -32,12 +33,12 @@ cluster on this machine ({MASTER}), kill three Python workers and an
 executor on the way, and compare what arrived with what there was, row by row,
 with DuckDB. Takes about a minute."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate demo                    into ./run
   epochgate demo -o elsewhere       into another folder; a folder of yours is not touched
 
-Exit code 1 if a row is lost or duplicated, or if the job ended before all kills."""
+{codes_of("demo")}"""
 
 
 class FolderNotOurs(UsageError):
@@ -106,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ingested(source: Path, target: Path, seed: int) -> tuple[IngestResult, Chaos, float]:
-    from epochgate.commands.progress import Progress
+    from epochgate.commands.progress import LogLines, Progress
     from epochgate.commands.watching import Interrupts, logging_to, watch
     from epochgate.spark.ingest.chaos import Chaos
     from epochgate.spark.ingest.options import IngestOptions
@@ -131,7 +132,7 @@ def _ingested(source: Path, target: Path, seed: int) -> tuple[IngestResult, Chao
         print(f"3. The job: four subtasks, {ROWS_PER_S:,} rows/s, a checkpoint every second; while")
         print("   it runs, three of its Python workers and an executor are killed.", flush=True)
         progress = Progress()
-        stack.enter_context(logging_to(progress, "error"))
+        stack.enter_context(logging_to(LogLines(progress), "error"))
         handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
         with Chaos(handle, list(KILLS), seed=seed, on_strike=progress.note_strike) as chaos:
             watch(handle, progress, say=lambda line: print(f"  {line}", flush=True))

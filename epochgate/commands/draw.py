@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.commands.named_class import named_class
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.diagrams.collection import Collection
@@ -35,7 +36,7 @@ class NoFolder(UsageError):
 
 HELP = "draw the state machines: diagrams and transition tables"
 DESCRIPTION = "Draw state machines as diagrams and transition tables, from their rows."
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate draw                          all machines, into diagrams/generated
   epochgate draw gateway -o shown         one machine, into the folder shown
@@ -50,7 +51,9 @@ examples:
                                           what has changed since main: Markdown, and pictures
   epochgate draw --taken-by traces -o taken
                                           how often each row was taken in these traces
-  epochgate draw --list                   the machines that epochgate is made of"""
+  epochgate draw --list                   the machines that epochgate is made of
+
+{codes_of("draw")}"""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from epochgate.commands.named_class import named_class
 from epochgate.console import progress
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.testing.worlds.searching import Found
@@ -38,7 +39,7 @@ DESCRIPTION = (
     "Drive whole simulated jobs through random failures at every moment: events "
     "and records count exactly once, and nothing gets stuck."
 )
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate fuzz                          epochgate itself, in 500 runs and the same each time
   epochgate fuzz --profile nightly        with new seeds, until it is interrupted
@@ -49,7 +50,7 @@ With MODULE[:TEST] your own coordinators, operators and sources are fuzzed, in s
 (docs/testing.md); without it epochgate itself, with user code that is made up. Sinks of your own
 are certified by `epochgate certify-sink` (docs/certifying.md).
 
-Exit codes: 0 nothing found, 1 a test has failed, 2 misuse."""
+{codes_of("fuzz")}"""
 CI_S = 180.0
 FOREVER_S = 10 * 365 * 86400.0
 

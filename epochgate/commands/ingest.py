@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib.util
 import json
+import logging
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from epochgate.commands.ingest_result import as_json, summarize
 from epochgate.commands.network import add_network
 from epochgate.commands.reading import add_reading, reading_from
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.commands.progress import Progress
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from epochgate.spark.ingest.plan import IngestPlan
     from epochgate.spark.ingest.run import IngestHandle, IngestResult
 
+LOGGER = logging.getLogger("epochgate.ingest")
 LEFT_OUT = 3
 """The exit code of a run that finished, and has left out rows or files, as it was asked to."""
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
@@ -36,7 +39,7 @@ is a directory for Parquet files, or a table of a kind named below. Rows become
 visible in it checkpoint by checkpoint, all of a checkpoint at once. The same
 command, started again, continues where the last run ended, and takes new files."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate ingest incoming table            all files below incoming, on this machine
   epochgate ingest 'logs/*.csv.gz' table --columns time,level --parallelism 2
@@ -61,8 +64,7 @@ targets (docs/tables.md):
 
 Ctrl-C takes a last checkpoint and leaves; a second Ctrl-C leaves at once. Nothing
 is lost either way. Source and target must be the same on all machines.
-Exit codes: 0 finished or stopped, 3 the same and rows or files were left out
-(--on-bad-row reject, --on-bad-file skip), 1 the job failed, 2 misuse, 130 canceled."""
+{codes_of("ingest")}"""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -226,11 +228,24 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
         help="what Spark and epochgate log on stderr beside the progress (default: error)",
     )
     add(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="json: instead of the progress, each event of the job and each message as one JSON "
+        "object on stderr (default: text)",
+    )
+    add(
         "--metrics-port",
         type=int,
         metavar="PORT",
         help="serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
         "which is printed",
+    )
+    add(
+        "--metrics-host",
+        metavar="ADDRESS",
+        help="serve them on this address of the driver's machine, 0.0.0.0 for all of its own; the "
+        "page has no password (default: 127.0.0.1)",
     )
     add(
         "--journal",
@@ -249,11 +264,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Ingest; 0 when it finished or was stopped, 3 when it has left something out then, 1 when it
     failed, 130 when it was canceled.
     """
+    with ExitStack() as stack:
+        if arguments.log_format == "json":
+            from epochgate.commands.watching import json_lines, logging_to
+
+            handler = json_lines(is_quiet=arguments.quiet)
+            stack.enter_context(logging_to(handler, arguments.log_level, usual=logging.INFO))
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     require_packages()
     options = options_from(arguments)
     if arguments.chaos < 0:
         raise UsageError(f"--chaos {arguments.chaos}: give the number of kills, 0 for none")
-    from epochgate.commands.progress import Progress
+    from epochgate.commands.progress import LogLines, Progress
     from epochgate.commands.watching import Interrupts, logging_to
     from epochgate.spark.ingest.hanging import Hanging
     from epochgate.spark.ingest.plan import plan_ingest, require_stores
@@ -267,10 +292,12 @@ def run(arguments: argparse.Namespace) -> int:
         plan = plan_ingest(options)
         stack.callback(plan.release)
         hanging = None if arguments.chaos_hangs is None else Hanging(plan)
-        _announce(plan, master, is_quiet=arguments.quiet)
+        _announce(plan, master, arguments)
         spark = stack.enter_context(local_session(master, log_level=arguments.log_level))
-        progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet)
-        stack.enter_context(logging_to(progress, arguments.log_level))
+        log = LOGGER.info if arguments.log_format == "json" else None
+        progress = Progress(is_followed=options.follow, is_quiet=arguments.quiet, log=log)
+        if log is None:
+            stack.enter_context(logging_to(LogLines(progress), arguments.log_level))
         handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
         if handle.job.metrics_url is not None:
             progress.note(f"metrics: {handle.job.metrics_url}", is_needed=True)
@@ -282,7 +309,7 @@ def run(arguments: argparse.Namespace) -> int:
         summarize(result, plan, progress, chaos)
     if result.is_success():
         return 0 if result.is_complete() else LEFT_OUT
-    print(f"epochgate ingest: the job has {result.state}: {result.reason}", file=sys.stderr)
+    _say(f"the job has {result.state}: {result.reason}", arguments, logging.ERROR)
     return 130 if result.state == "canceled" and interrupts.count else 1
 
 
@@ -327,6 +354,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         port=arguments.port,
         wire=arguments.wire,
         metrics_port=arguments.metrics_port,
+        metrics_host=arguments.metrics_host,
         journal=arguments.journal,
         from_savepoint=arguments.from_savepoint,
         allow_dropped_state=tuple(arguments.allow_dropped_state),
@@ -337,18 +365,25 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _announce(plan: IngestPlan, master: str, *, is_quiet: bool) -> None:
+def _announce(plan: IngestPlan, master: str, arguments: argparse.Namespace) -> None:
     for warning in plan.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    if is_quiet:
+        _say(warning, arguments, logging.WARNING)
+    if arguments.quiet:
         return
     whence = "starting" if plan.resumes_from is None else f"from checkpoint {plan.resumes_from}"
-    print(
+    _say(
         f"{whence}: {plan.files_found} files known in {plan.options.source_path}, "
         f"{plan.options.parallelism} subtasks on {master}",
-        file=sys.stderr,
-        flush=True,
+        arguments,
     )
+
+
+def _say(line: str, arguments: argparse.Namespace, level: int = logging.INFO) -> None:
+    if arguments.log_format == "json":
+        LOGGER.log(level, line)
+        return
+    prefix = {logging.WARNING: "warning: ", logging.ERROR: "epochgate ingest: "}.get(level, "")
+    print(f"{prefix}{line}", file=sys.stderr, flush=True)
 
 
 def _watched(
@@ -379,8 +414,9 @@ def _watched(
             on_strike=_recorder(progress, arguments.chaos_log),
         )
     with chaos or contextlib.nullcontext():
-        say = say_on_stderr if arguments.quiet else None
-        watch(handle, progress, each=_obeying(handle, interrupts), say=say)
+        # A live display is for people alone.
+        say = say_on_stderr if arguments.quiet or arguments.log_format == "json" else None
+        watch(handle, progress, each=_obeying(handle, interrupts, arguments), say=say)
         result = handle.wait()
     return result, chaos
 
@@ -395,7 +431,7 @@ def _recorder(progress: Progress, log: str | None) -> Any:
     return record
 
 
-def _obeying(handle: IngestHandle, interrupts: Interrupts) -> Any:
+def _obeying(handle: IngestHandle, interrupts: Interrupts, arguments: argparse.Namespace) -> Any:
     obeyed = 0
 
     def obey() -> None:
@@ -403,11 +439,7 @@ def _obeying(handle: IngestHandle, interrupts: Interrupts) -> Any:
         if interrupts.count > obeyed:
             obeyed = interrupts.count
             if obeyed == 1:
-                print(
-                    "stopping after a last checkpoint; Ctrl-C again leaves at once",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                _say("stopping after a last checkpoint; Ctrl-C again leaves at once", arguments)
                 handle.stop()
             else:
                 handle.cancel("it was interrupted twice")

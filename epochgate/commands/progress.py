@@ -12,7 +12,7 @@ import math
 import queue
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +63,18 @@ class FilesDone:
 
 class Progress(JobListener):
     """Turns what happens to an ingestion into lines. `is_quiet`: those alone that a person has to
-    know; `is_followed`: the source may have nothing new for long.
+    know; `is_followed`: the source may have nothing new for long. `log` takes each line in place of
+    `lines`, but for those of events, which the log has from the job itself.
     """
 
-    def __init__(self, *, is_followed: bool = False, is_quiet: bool = False) -> None:
-        self._is_followed, self._is_quiet = is_followed, is_quiet
+    def __init__(
+        self,
+        *,
+        is_followed: bool = False,
+        is_quiet: bool = False,
+        log: Callable[[str], object] | None = None,
+    ) -> None:
+        self._is_followed, self._is_quiet, self._log = is_followed, is_quiet, log
         self._began_s = time.monotonic()
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._checkpoint: CheckpointEnded | None = None
@@ -93,23 +100,30 @@ class Progress(JobListener):
             if event.outcome == "completed":
                 self.files = FilesDone.of(event.figures, event.coordinators.get("source", {}))
             else:
-                self.note(str(event))
+                self._tell(str(event))
         elif isinstance(event, Committed):
             self._note_commit(event)
         elif isinstance(event, Warned):
-            self.note(f"warning: {event}", is_needed=True)
+            self._tell(f"warning: {event}", is_needed=True)
         elif not isinstance(event, JobStarted | JobEnded):
             # The command says itself how it starts, and what it came to.
-            self.note(f"{event}{event.details}", is_needed=event.level >= logging.WARNING)
+            self._tell(f"{event}{event.details}", is_needed=event.level >= logging.WARNING)
 
     def note(self, line: str, *, is_needed: bool = False) -> None:
         """Keep a line; `is_needed`: also where the user wants quiet."""
-        if is_needed or not self._is_quiet:
+        if self._log is not None:
+            self._log(line)
+        elif is_needed or not self._is_quiet:
             self._lines.put(f"{self.elapsed_s:6.1f} s  {line}")
 
     def note_strike(self, strike: Strike) -> None:
         """Something was killed."""
         self.note(told_strike(strike))
+
+    def _tell(self, line: str, *, is_needed: bool = False) -> None:
+        """Keep a line of an event."""
+        if self._log is None:
+            self.note(line, is_needed=is_needed)
 
     def _note_commit(self, event: Committed) -> None:
         rows = int(event.figures.get("rows_committed", 0))
@@ -120,7 +134,7 @@ class Progress(JobListener):
             self._note_progress(event, rows)
         elif self._is_followed and not self._is_idle and not event.committables:
             self._is_idle = True
-            self.note(f"{self.files}, {rows:,} rows committed; waiting for new files")
+            self._tell(f"{self.files}, {rows:,} rows committed; waiting for new files")
 
     def _note_progress(self, event: Committed, rows: int) -> None:
         now_s, (before_s, before) = self.elapsed_s, self._told_rows
@@ -129,7 +143,7 @@ class Progress(JobListener):
         last = self._checkpoint
         took = "" if last is None else f"{last.duration_s:.2f} s, {size(last.stored_bytes)}; "
         rejected = int(event.figures.get("rows_rejected", 0))
-        self.note(
+        self._tell(
             f"checkpoint {event.checkpoint_ids[-1]}: {took}{self.files}, {rows:,} rows committed, "
             f"{rate:,.0f} rows/s" + (f", {rejected:,} rows rejected" if rejected else "")
         )

@@ -10,6 +10,7 @@ from epochgate.commands.checkpoints import checkpoints_of
 from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import EpochgateError
+from epochgate.exit_codes import codes_of
 
 HELP = "make a savepoint of a job, from which a job can start"
 DESCRIPTION = """\
@@ -17,7 +18,7 @@ Make a savepoint: a copy of a checkpoint with all files that it needs, which no
 job removes. A running job takes a checkpoint for it and continues. Of an ended
 job, the newest checkpoint is copied."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate savepoint table                     of `epochgate ingest incoming table`
   epochgate savepoint checkpoints/orders --to /backup/orders-before-upgrade
@@ -28,8 +29,7 @@ examples:
 
 The job is asked by a file beside its checkpoints, so who asks must be the user
 that it runs as, or root.
-Exit codes: 0 it is written, 1 the job could not make it, 2 there is nothing to
-make it of, or PATH is taken."""
+{codes_of("savepoint")}"""
 
 
 class DirectoryUnusable(EpochgateError):

@@ -11,26 +11,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from epochgate.console import say
+from epochgate.runtime.durations import clock, span
 
 if TYPE_CHECKING:
     from epochgate.runtime.observing.run_summary import RunSummary
     from epochgate.runtime.observing.status import RunStatus
 
+from epochgate.exit_codes import codes_of
+
 HELP = "show the state of a job, running or ended"
 DESCRIPTION = """\
 Show the state of a job, while it runs or after its end: files and rows done,
 checkpoints with the duration of each subtask, failures and restarts. The command
-reads the history beside the job's checkpoints. The lock of that directory shows
-whether a job runs or was killed."""
+reads the history beside the job's checkpoints. The lock of their directory shows
+whether a job runs or was killed; an object store has none."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate status table                 of `epochgate ingest incoming table`
   epochgate status checkpoints/orders    of a job of your own, by its checkpoints
+  epochgate status s3://jobs/orders      the same in an object store
   epochgate status table --json          one JSON object, for programs
 
-Exit codes: 0 it runs, or has finished; 1 it has failed, or was canceled or killed;
-2 there is no such job."""
+{codes_of("status")}"""
 
 EARLIER_SHOWN = 5
 CHECKPOINTS_SHOWN = 5
@@ -44,17 +47,17 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "directory",
         metavar="DIR",
-        help="a target of `epochgate ingest`, the working directory beside it, or a directory of "
-        "checkpoints",
+        help="a target of `epochgate ingest`, the working directory beside it, a directory of "
+        "checkpoints, or the URL of a target or checkpoints in an object store",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it; 1 when it has failed, or was canceled or killed."""
-    from epochgate.runtime.observing.status import checkpoint_directory_in, status_of
+    from epochgate.runtime.observing.status import checkpoints_in, status_of
 
-    status = status_of(checkpoint_directory_in(arguments.directory), now=time.time())
+    status = status_of(checkpoints_in(arguments.directory), now=time.time())
     if arguments.json:
         print(json.dumps(status.to_json()))
     else:
@@ -83,7 +86,8 @@ def told(status: RunStatus) -> Iterator[str]:
 
 def _told_without_run(status: RunStatus) -> Iterator[str]:
     if status.state == "starting":
-        yield f"starting: {status.holder.claim} holds the checkpoints; there is no history yet"
+        who = "another driver" if status.holder is None else status.holder.claim
+        yield f"starting: {who} holds the checkpoints; there is no history yet"
     else:
         yield f"{status.directory} has no history: no job has begun there, or it kept none"
 
@@ -108,7 +112,9 @@ def _told_head(status: RunStatus, run: RunSummary) -> Iterator[str]:
             f"begins from {goes_on}"
         )
     elif run.ended_at is None:
-        yield f"last event {span(status.at - run.last_at)} ago"
+        lives = "; whether its driver lives, an object store does not tell"
+        known = "" if status.holder is not None else lives
+        yield f"last event {span(status.at - run.last_at)} ago{known}"
 
 
 def _totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
@@ -230,34 +236,3 @@ def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     for row in kept:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
-
-
-def clock(at: float, now: float) -> str:
-    """A moment as local time, with the date unless it is today's; one that no calendar has as its
-    seconds since 1970.
-
-    >>> clock(1e300, 0.0)
-    '1e+300 s since 1970'
-    """
-    try:
-        moment = time.localtime(at)
-    except (OverflowError, ValueError, OSError):
-        return f"{at!r} s since 1970"
-    is_today = moment[:3] == time.localtime(now)[:3]
-    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", moment)
-
-
-def span(seconds: float) -> str:
-    """A duration for a reader.
-
-    >>> span(0.25), span(75), span(7500), span(200_000)
-    ('0.2 s', '1 min 15 s', '2 h 5 min', '2 d 7 h')
-    """
-    if seconds < 60:
-        return f"{max(0.0, seconds):.1f} s"
-    whole = int(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"

@@ -7,6 +7,7 @@ import json
 from itertools import groupby
 
 from epochgate.console import say
+from epochgate.exit_codes import codes_of
 
 HELP = "list what lies in a source and is not read"
 DESCRIPTION = """\
@@ -14,13 +15,13 @@ List what lies below a source of `epochgate ingest` and is not read, by reason.
 No file is opened. Files that cannot be read although they should be, and rests
 of files, are in the list of bad files instead; `epochgate ingest` names it."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate unread landing
   epochgate unread 'landing/*.csv'
   epochgate unread s3://bucket/landing --json
 
-Exit codes: 0 listed, also if there is nothing to list; 2 misuse."""
+{codes_of("unread")}"""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epochgate.errors import UsageError
+from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
     from epochgate.runtime.tracing.validation import Validation, Verdict
@@ -25,7 +26,7 @@ received must have been sent by the other side. For a trace that is refused, pri
 its first wrong line with the event, the state of the machine, its rows and the
 guards that failed."""
 
-EPILOG = """\
+EPILOG = f"""\
 examples:
   epochgate ingest in out --journal traces     writes traces of driver and tasks
   epochgate validate traces                    checks all of them
@@ -34,7 +35,7 @@ examples:
 
 A killed process leaves a trace without its last line, or with a torn one. Such a trace is
 accepted with a remark; --whole refuses it.
-Exit codes: 0 all are accepted, 1 one is refused, 2 there is no trace."""
+{codes_of("validate")}"""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from epochgate.commands.progress import LINES_SHOWN, LogLines, Progress
+from epochgate.commands.progress import LINES_SHOWN, Progress
 from epochgate.console import console
+from epochgate.runtime.observing.log import JsonLines
 
 if TYPE_CHECKING:
     from epochgate.spark.ingest.run import IngestHandle
@@ -55,17 +56,27 @@ class Interrupts:
             raise KeyboardInterrupt
 
 
+def json_lines(*, is_quiet: bool) -> logging.Handler:
+    """Return what writes records as JSON objects on stderr; if quiet, those from WARNING on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    handler.setLevel(logging.WARNING if is_quiet else logging.INFO)
+    return handler
+
+
 @contextlib.contextmanager
-def logging_to(progress: Progress, level: str) -> Iterator[None]:
-    """Let what epochgate logs be lines of the display, and py4j be silent: what a lost process
-    makes it say is said in the job's own words. `level`: of the command's --log-level.
+def logging_to(
+    handler: logging.Handler, level: str, *, usual: int = logging.WARNING
+) -> Iterator[None]:
+    """Let `handler` have what epochgate logs, and py4j be silent: what a lost process makes it say
+    is said in the job's own words. `level`: of the command's --log-level; `usual`: from which level
+    on epochgate logs where that is not info.
     """
     ours, py4j = logging.getLogger("epochgate"), logging.getLogger("py4j")
     before = (ours.level, ours.propagate, py4j.level)
-    handler = LogLines(progress)
     ours.addHandler(handler)
     ours.propagate = False
-    ours.setLevel(logging.INFO if level == "info" else logging.WARNING)
+    ours.setLevel(logging.INFO if level == "info" else usual)
     py4j.setLevel(logging.CRITICAL if level == "error" else logging.WARNING)
     try:
         yield

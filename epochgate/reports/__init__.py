@@ -1,4 +1,4 @@
-"""What a check found, as files for people and for continuous integration.
+"""The findings of a check, as files for people and for continuous integration.
 
 Pure functions from results to text: JUnit XML, SARIF, a Mermaid sequence diagram, an HTML page, a
 pytest file.

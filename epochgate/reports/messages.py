@@ -45,6 +45,31 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
+def changes(step: TraceStep) -> Iterator[tuple[str, Any, Any]]:
+    """The changes of a step, each as its place, what it was and what it is; of an array the
+    elements that differ, and a channel as a whole.
+    """
+    for place, (was, now) in step.changed.items():
+        if place in step.channels:
+            yield place, was, now
+        else:
+            yield from _parts_that_differ(place, was, now)
+
+
+def _parts_that_differ(place: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The elements that differ.
+
+    >>> list(_parts_that_differ("job.is_free", [True, True], [True, False]))
+    [('job.is_free[1]', True, False)]
+    """
+    if not (isinstance(was, list) and isinstance(now, list) and len(was) == len(now)):
+        yield place, was, now
+        return
+    for position, (before, after) in enumerate(zip(was, now, strict=True)):
+        if before != after:
+            yield from _parts_that_differ(f"{place}[{position}]", before, after)
+
+
 def owner_of(place: str) -> str:
     """The instance of `instance.field`."""
     return place.partition(".")[0]

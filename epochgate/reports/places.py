@@ -1,4 +1,4 @@
-"""Where something is declared, as a path that holds on any machine.
+"""Places of declarations, as a path that holds on any machine.
 
 Looks through the symbolic links of an editable installation, and touches no file otherwise.
 """

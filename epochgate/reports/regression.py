@@ -155,14 +155,14 @@ def _test(
 
 
 def _begins(found: Counterexample) -> Iterator[str]:
-    """What fields begin with, where the check chose it: one line each."""
+    """The values that fields begin with, where the check chose them: one line each."""
     for place, value in found.begins.items():
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
         yield f'            "{place}": {shown},'
 
 
 def _claim(result: Result, found: Counterexample) -> str:
-    """What is broken, without the instance that said so."""
+    """The broken claim, without the instance that said so."""
     claim = next((p.claim for p in result.properties if p.name == found.property), found.message)
     who, _, what = claim.partition(": ")
     return what if who in found.initial else claim

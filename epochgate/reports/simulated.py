@@ -1,5 +1,5 @@
-"""What simulated tests came to, as files: JUnit XML for continuous integration, and the page that
-counterexamples have, for failures.
+"""The outcomes of simulated tests, as files: JUnit XML for continuous integration, and for failures
+the page that counterexamples have.
 
 A failing run becomes a counterexample: each of its steps acts on the lane of the test, a task, the
 store, or the machine whose row was taken first, with the states before and after it. Its trace must

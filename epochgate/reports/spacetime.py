@@ -1,16 +1,15 @@
-"""A counterexample as a space-time diagram: an SVG with a lane for each instance, time downwards.
+"""A counterexample as a space-time diagram: a lane for each machine that has a part in it, a row
+for each step, messages as arrows between them.
 
-A dot is the instance that acts, a ring one that the step reaches at once, a triangle one that emits
-effects, which its tooltip lists, and an arrow a message from where it is put into a channel to
-where it is taken out; dashed, it is still in flight at the end. The drawing is whole without a
-script; classes and `data-` attributes let one step through it.
+Decides where everything stands: a lane is as wide as what is written at it, so that no lane's
+texts reach into another. How it looks is in `epochgate/pages`: spacetime.html and style.css.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
+from typing import Any
 
 from epochgate.fsm.checker.result import Counterexample, TraceStep
 from epochgate.reports.messages import (
@@ -22,30 +21,20 @@ from epochgate.reports.messages import (
     touched,
 )
 
-GUTTER_PX = 262
-"""What the numbers and labels of the steps need, left of the lanes."""
 ROW_PX = 46
 HEADER_PX = 54
 LANES_PX_MIN = 640
-"""What few lanes spread over."""
+"""Few lanes spread over this width."""
 LANE_PX_MIN, LANE_PX_MAX = 70, 190
-MARGIN_PX = 56
-"""Right of the last lane, for its labels."""
 CHARACTER_PX = 7.4
+SMALL_PX = 6.8
+"""Of a character of a state or a message, which are written smaller."""
 FLYING_PX = 17
 """Between the ends of messages that are never received."""
 HUES = 8
 """Colours of machines, after which they repeat."""
 LABEL_CHARACTERS_MAX = 35
-
-
-@dataclass(frozen=True)
-class SpaceTime:
-    """The lanes' names above, and the lanes below, which scroll."""
-
-    header: str
-    body: str
-    width_px: int
+Drawn = Mapping[str, Any]
 
 
 def hues(found: Counterexample) -> dict[str, int]:
@@ -55,8 +44,8 @@ def hues(found: Counterexample) -> dict[str, int]:
     return {name: numbers[name.partition("[")[0]] for name in found.initial}
 
 
-def space_time(found: Counterexample) -> SpaceTime:
-    """Draw it."""
+def space_time(found: Counterexample) -> Drawn:
+    """Return what spacetime.html draws."""
     return _Drawing(found).drawn()
 
 
@@ -68,129 +57,120 @@ class _Drawing:
     width_px: int = field(init=False)
     messages: list[Message] = field(init=False)
     flying: list[Message] = field(init=False)
+    hue: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        names = lanes(self.found)
-        least = max(LANE_PX_MIN, min(LANES_PX_MIN // len(names), LANE_PX_MAX))
-        left, self.x = GUTTER_PX, {}
-        for name in names:
-            width = max(least, round(max(map(len, _parts(name))) * CHARACTER_PX) + 14)
-            self.x[name] = left + width // 2
-            left += width
-        self.width_px = left + MARGIN_PX
+        self.hue = hues(self.found)
         self.messages = messages(self.found)
         self.flying = [message for message in self.messages if message.taken_at is None]
+        names = lanes(self.found)
+        least = max(LANE_PX_MIN, min(LANES_PX_MIN // len(names), LANE_PX_MAX))
+        right = self._written_right()
+        left, self.x = 10, {}
+        for name in names:
+            head = max(least, _head_px(name) + 8)
+            self.x[name] = left + head // 2
+            left += max(head, head // 2 + right.get(name, 0))
+        self.width_px = left + 10
+
+    def _written_right(self) -> dict[str, int]:
+        """The width that the texts at each lane need, right of its middle."""
+        found: dict[str, int] = {}
+        for step in self.found.steps:
+            for name in self.found.initial:
+                if f"{name}.state" in step.changed:
+                    _widen(found, name, 14, _short(shown(step.changed[f"{name}.state"][1])))
+        for message in self.messages:
+            if message.taken_at is None:
+                _widen(found, message.owner, 14, _short(message.label))
+            elif len(set(_ends(message))) == 1:
+                _widen(found, message.taker, 44, _short(message.label))
+        return found
 
     def y(self, step: int) -> int:
         return step * ROW_PX - ROW_PX // 2
 
-    def drawn(self) -> SpaceTime:
-        count = len(self.found.steps)
-        height = max(count, 1) * ROW_PX + 16 + len(self.flying) * FLYING_PX
-        parts = [*self._rows(), *self._lanes(height), *self._cycle()]
-        for step in self.found.steps:
-            parts += self._reach(step)
-        for position, message in enumerate(self.messages):
-            parts += self._message(message, height, position)
-        for step in self.found.steps:
-            parts += self._dots(step)
-        return SpaceTime(
-            self._svg(HEADER_PX, "heads", self._heads()),
-            self._svg(height, "lanes", [ARROWS, *parts]),
-            self.width_px,
-        )
+    def drawn(self) -> Drawn:
+        steps = self.found.steps
+        height = max(len(steps), 1) * ROW_PX + 16 + len(self.flying) * FLYING_PX
+        cycle = self.found.cycle
+        return {
+            "width": self.width_px,
+            "height": height,
+            "head_height": HEADER_PX,
+            "row_height": ROW_PX,
+            "lanes": [self._lane(name, x) for name, x in self.x.items()],
+            "rows": [
+                {
+                    "number": step.number,
+                    "top": (step.number - 1) * ROW_PX,
+                    "label": step.label,
+                    "because": step.because,
+                    "repeats": cycle is not None and step.number > cycle,
+                }
+                for step in steps
+            ],
+            "reaches": [reach for step in steps for reach in self._reach(step)],
+            "messages": [
+                self._message(message, height, position)
+                for position, message in enumerate(self.messages)
+            ],
+            "dots": [dot for step in steps for dot in self._dots(step)],
+            "effects": [one for step in steps for one in self._effects(step)],
+            "states": [one for step in steps for one in self._states(step)],
+        }
 
-    def _svg(self, height: int, name: str, parts: list[str]) -> str:
-        size = f'width="{self.width_px}" height="{height}" viewBox="0 0 {self.width_px} {height}"'
-        inner = "\n".join(parts)
-        return f'<svg class="{name}" {size} xmlns="http://www.w3.org/2000/svg">\n{inner}\n</svg>'
+    def _lane(self, name: str, x: int) -> Drawn:
+        kind, index = _parts(name)
+        return {
+            "x": x,
+            "hue": self.hue[name],
+            "kind": kind,
+            "index": index,
+            "head_width": max(LANE_PX_MIN - 8, _head_px(name)),
+        }
 
-    def _heads(self) -> list[str]:
-        hue = hues(self.found)
-        found = [f'<text class="gutter" x="42" y="{HEADER_PX - 16}">step</text>']
-        for name, x in self.x.items():
-            kind, index = _parts(name)
-            width = max(LANE_PX_MIN - 8, round(max(len(kind), len(index)) * CHARACTER_PX) + 8)
-            text = f'<text class="head" x="{x}" y="{25 if index else 32}">{escape(kind)}</text>'
-            if index:
-                text += f'<text class="head index" x="{x}" y="40">{escape(index)}</text>'
-            found.append(
-                f'<g class="h{hue[name]}"><rect class="head" x="{x - width // 2}" y="8" '
-                f'width="{width}" height="39" rx="8"/>{text}</g>'
-            )
-        return found
-
-    def _rows(self) -> Iterator[str]:
-        for step in self.found.steps:
-            top = (step.number - 1) * ROW_PX
-            yield (
-                f'<g class="row" data-step="{step.number}">'
-                f'<rect x="1" y="{top + 1}" width="{self.width_px - 2}" height="{ROW_PX - 2}" '
-                f'rx="8"/><text class="number" x="42" y="{top + 20}">{step.number}</text>'
-                f'<text class="label" x="52" y="{top + 20}">{escape(_short(step.label))}</text>'
-                f'<text class="because" x="52" y="{top + 36}">'
-                f"{escape(_short(step.because))}</text>"
-                f"<title>{escape(step.label)}: {escape(step.because)}</title></g>"
-            )
-
-    def _lanes(self, height: int) -> Iterator[str]:
-        hue = hues(self.found)
-        for name, x in self.x.items():
-            yield f'<line class="lane h{hue[name]}" x1="{x}" y1="0" x2="{x}" y2="{height}"/>'
-
-    def _cycle(self) -> Iterator[str]:
-        cycle, count = self.found.cycle, len(self.found.steps)
-        if cycle is None or cycle >= count:
-            return
-        top, bottom = self.y(cycle + 1), self.y(count)
-        if top == bottom:
-            top, bottom = top - 8, bottom + 8
-        yield (
-            f'<path class="cycle" marker-end="url(#again)" d="M16 {bottom} Q5 {bottom} 5 '
-            f'{bottom - 8} L5 {top + 8} Q5 {top} 16 {top}"><title>these steps repeat for ever'
-            "</title></path>"
-        )
-
-    def _reach(self, step: TraceStep) -> Iterator[str]:
+    def _reach(self, step: TraceStep) -> Iterator[Drawn]:
         reached = [self.x[name] for name in [step.instance, *touched(step)] if name in self.x]
         if min(reached) != max(reached):
-            y = self.y(step.number)
-            yield (
-                f'<line class="reach" data-step="{step.number}" '
-                f'x1="{min(reached)}" y1="{y}" x2="{max(reached)}" y2="{y}"/>'
-            )
+            yield {
+                "step": step.number,
+                "x1": min(reached),
+                "x2": max(reached),
+                "y": self.y(step.number),
+            }
 
-    def _dots(self, step: TraceStep) -> Iterator[str]:
-        hue, y = hues(self.found), self.y(step.number)
-        for name in touched(step):
-            yield (
-                f'<circle class="ring h{hue[name]}" data-step="{step.number}" '
-                f'cx="{self.x[name]}" cy="{y}" r="5"/>'
-            )
-        yield (
-            f'<circle class="dot h{hue[step.instance]}" data-step="{step.number}" '
-            f'cx="{self.x[step.instance]}" cy="{y}" r="7"/>'
-        )
+    def _dots(self, step: TraceStep) -> Iterator[Drawn]:
+        for name in [*touched(step), step.instance]:
+            is_own = name == step.instance
+            yield {
+                "kind": "dot" if is_own else "ring",
+                "radius": 7 if is_own else 5,
+                "hue": self.hue[name],
+                "step": step.number,
+                "x": self.x[name],
+                "y": self.y(step.number),
+            }
+
+    def _effects(self, step: TraceStep) -> Iterator[Drawn]:
         for name, effects in effects_by_owner(step).items():
-            left = self.x[name] - 11
-            yield (
-                f'<g class="effects h{hue[name]}" data-step="{step.number}">'
-                f'<path d="M{left - 9} {y - 6} L{left} {y} L{left - 9} {y + 6} z"/>'
-                f"<title>{escape(chr(10).join(effects))}</title></g>"
-            )
+            yield {
+                "hue": self.hue[name],
+                "step": step.number,
+                "x": self.x[name],
+                "y": self.y(step.number),
+                "title": "\n".join(effects),
+            }
+
+    def _states(self, step: TraceStep) -> Iterator[Drawn]:
         for name, x in self.x.items():
             if f"{name}.state" in step.changed:
-                now = shown(step.changed[f"{name}.state"][1])
-                yield (
-                    f'<text class="state" data-step="{step.number}" x="{x + 9}" y="{y - 7}">'
-                    f"{escape(_short(now))}</text>"
-                )
+                now = _short(shown(step.changed[f"{name}.state"][1]))
+                yield {"step": step.number, "x": x, "y": self.y(step.number), "text": now}
 
-    def _message(self, message: Message, height: int, position: int) -> Iterator[str]:
+    def _message(self, message: Message, height: int, position: int) -> Drawn:
         is_flying = message.taken_at is None
-        taker = message.owner if is_flying else message.taker
-        # Who puts something into another's channel and takes it out again has it lie there.
-        sender = message.owner if message.sender == taker else message.sender
+        sender, taker = _ends(message)
         x1, y1, x2 = self.x[sender], max(self.y(message.pushed_at), 4), self.x[taker]
         if message.taken_at is None:
             y2 = height - 14 - (len(self.flying) - 1 - self.flying.index(message)) * FLYING_PX
@@ -215,28 +195,39 @@ class _Drawing:
             x += round((x1 - x2) * min((y2 - y + 4) / max(y2 - y1, 1), 0.5))
         if is_flying:
             x, y, anchor = x2 + 8, y2 + 3, "start"
-        kind, tip = ("flying", "open") if is_flying else ("taken", "arrow")
-        title = f"{message.channel}: {shown(message.value)}"
-        yield (
-            f'<g class="message {kind}" data-from="{message.pushed_at}" data-to="{until}">'
-            f'<path d="{line}" marker-end="url(#{tip})"/>'
-            f'<text class="{anchor}" x="{x}" y="{y}">{escape(_short(message.label))}</text>'
-            f"<title>{escape(title)}</title></g>"
-        )
+        return {
+            "kind": "flying" if is_flying else "taken",
+            "tip": "open" if is_flying else "arrow",
+            "pushed_at": message.pushed_at,
+            "until": until,
+            "line": line,
+            "x": x,
+            "y": y,
+            "anchor": anchor,
+            "label": _short(message.label),
+            "title": f"{message.channel}: {shown(message.value)}",
+        }
 
 
-TIP = 'viewBox="0 0 10 10" refY="5" markerUnits="userSpaceOnUse" markerWidth="12" markerHeight="12"'
-ARROWS = f"""<defs>
-<marker id="arrow" {TIP} refX="9" orient="auto"><path class="tip" d="M0 1 L10 5 L0 9 z"/></marker>
-<marker id="open" {TIP} refX="5"><circle class="opening" cx="5" cy="5" r="3.5"/></marker>
-<marker id="again" {TIP} refX="9" orient="auto"><path class="again" d="M0 1 L10 5 L0 9 z"/></marker>
-</defs>"""
+def _ends(message: Message) -> tuple[str, str]:
+    """The lanes between which it is drawn."""
+    taker = message.owner if message.taken_at is None else message.taker
+    # Who puts something into another's channel and takes it out again has it lie there.
+    return message.owner if message.sender == taker else message.sender, taker
 
 
 def _parts(name: str) -> tuple[str, str]:
     """A machine's name and its index."""
     kind, bracket, index = name.partition("[")
     return kind, bracket + index
+
+
+def _head_px(name: str) -> int:
+    return round(max(map(len, _parts(name))) * CHARACTER_PX) + 8
+
+
+def _widen(found: dict[str, int], name: str, from_px: int, text: str) -> None:
+    found[name] = max(found.get(name, 0), from_px + round(len(text) * SMALL_PX))
 
 
 def _short(text: str) -> str:

@@ -21,8 +21,8 @@ class Report:
     """A search under way.
 
     `estimate` is a guess at the number of all states, None while the levels still widen, and
-    `room_for` one at how many there is memory for. `growth` is how many times as many states the
-    newest level has as the one before.
+    `room_for` one at how many there is room for, in the memory or on the disk as `room` says.
+    `growth` is how many times as many states the newest level has as the one before.
     """
 
     states: int
@@ -35,10 +35,17 @@ class Report:
     estimate: int | None
     room_for: int
     growth: float
+    room: str = "memory"
+    disk_bytes: int = 0
 
     @property
     def bytes_per_state(self) -> float:
-        return self.memory_bytes / max(1, self.states)
+        return (self.disk_bytes or self.memory_bytes) / max(1, self.states)
+
+    @property
+    def full_in_s(self) -> float:
+        """A guess at the seconds until there is no room."""
+        return (self.room_for - self.states) / max(self.states_per_s, 1e-9)
 
 
 Progress = Callable[[Report], None]
@@ -106,6 +113,7 @@ class Budget:
             return
         self._reported_s = now_s
         search, elapsed_s = self._search, self.elapsed_s
+        room_for, room = search.room_for(self._max_memory)
         progress(
             Report(
                 states=search.states,
@@ -116,7 +124,9 @@ class Budget:
                 memory_bytes=search.memory_bytes,
                 elapsed_s=elapsed_s,
                 estimate=estimate(search.states, self._frontiers),
-                room_for=search.states * self._max_memory // max(1, search.memory_bytes),
+                room_for=room_for,
+                room=room,
+                disk_bytes=search.disk_bytes,
                 growth=self._frontiers[-1] / self._frontiers[-2] if self.depth > 1 else 0.0,
             )
         )

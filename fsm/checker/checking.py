@@ -61,6 +61,7 @@ class Options:
     max_seconds: float | None
     max_depth: int | None
     resume: Path | None
+    spill: Path | None
     progress: Progress | None
     optimise_from: int
     make_search: MakeSearch
@@ -79,6 +80,7 @@ def check(
     max_seconds: float | None = None,
     max_depth: int | None = None,
     resume: Path | str | None = None,
+    spill: Path | str | None = None,
     progress: Progress | None = None,
     optimise_from: int | None = None,
     make_search: MakeSearch | None = None,
@@ -90,10 +92,12 @@ def check(
     interchangeable. `partial_order` takes steps that do not depend on each other in some orders
     only, see `checker.reduction`. `order` is breadth, with shortest counterexamples, or depth.
     `max_memory` is in bytes, by default most of what is free. `resume` names a file to which the
-    search is written level by level, and from which it goes on if it is there. `progress` is called
-    about twice a second. `optimise_from` is for llvm: from this many states on (by default 262,144,
-    about a second) optimised machine code is made beside the search, which goes over to it; 0 makes
-    it before the search. `make_search` makes a search that is of no engine here.
+    search is written level by level, and from which it goes on if it is there. `spill` names a
+    directory in which the states are kept instead of in memory, and from which a search that is
+    there goes on. `progress` is called about twice a second. `optimise_from` is for llvm: from this
+    many states on (by default 262,144, about a second) optimised machine code is made beside the
+    search, which goes over to it; 0 makes it before the search. `make_search` makes a search that
+    is of no engine here.
 
     Raises DeclarationError for what cannot be compiled, EngineUnavailable, CannotCheck for options
     that exclude each other, NotSymmetric, and CannotResume.
@@ -112,13 +116,22 @@ def check(
         max_seconds=max_seconds,
         max_depth=max_depth,
         resume=None if resume is None else Path(resume),
+        spill=None if spill is None else Path(spill),
         progress=progress,
         optimise_from=threshold if optimise_from is None else optimise_from,
-        make_search=make_search or partial(choice.search, chosen),
+        make_search=make_search or _maker(chosen, spill),
     )
     properties = made.claims()
     _check_options(properties, options)
     return _Check(made, properties, options).run()
+
+
+def _maker(engine: str, spill: Path | str | None) -> MakeSearch:
+    if spill is None or engine != "llvm":
+        return partial(choice.search, engine)
+    from epochgate.fsm.checker.engines.spilling import spilled
+
+    return partial(spilled, Path(spill))
 
 
 def _check_options(properties: tuple[Property, ...], options: Options) -> None:
@@ -126,18 +139,21 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
         raise CannotCheck(f"order is breadth or depth, not {options.order!r}")
     if options.workers < 1:
         raise CannotCheck(f"{options.workers} workers: there is at least one")
-    has_levels = options.resume is not None or options.workers > 1 or options.max_depth is not None
     if options.optimise_from < 0:
         raise CannotCheck(f"optimise_from is a number of states, not {options.optimise_from}")
-    if options.order == "depth" and has_levels:
+    needing_levels = (options.resume, options.spill, options.max_depth)
+    if options.order == "depth" and (options.workers > 1 or needing_levels != (None, None, None)):
         raise CannotCheck(
-            "a depth-first search has no levels: it cannot be resumed, shared by workers, or "
-            "bounded by depth; leave these out, or search breadth-first"
+            "a depth-first search has no levels: it cannot be resumed, spilled, shared by workers, "
+            "or bounded by depth; leave these out, or search breadth-first"
         )
-    if options.partial_order:
-        _check_partial_order(properties, options)
-    if options.symmetry:
-        _check_symmetry(properties)
+    for is_given, check_it in (
+        (options.spill is not None, _check_spill),
+        (options.partial_order, _check_partial_order),
+        (options.symmetry, _check_symmetry),
+    ):
+        if is_given:
+            check_it(properties, options)
     claims = [p.claim for p in properties if p.kind in WITHOUT_END]
     if claims and options.workers > 1:
         raise CannotCheck(f"{claims[0]!r} is about runs without end; check it with one worker")
@@ -147,7 +163,22 @@ def _check_options(properties: tuple[Property, ...], options: Options) -> None:
         raise CannotCheck(f"a system has at most {PROPERTIES_MAX} properties")
 
 
-def _check_symmetry(properties: tuple[Property, ...]) -> None:
+def _check_spill(properties: tuple[Property, ...], options: Options) -> None:
+    """Refuse what needs all states in memory, or another search."""
+    if told := [p.claim for p in properties if p.kind in (*WITHOUT_END, "implements")]:
+        raise CannotCheck(
+            f"{told[0]!r} is about whole runs, for which all states have to be in memory: search "
+            f"without spilling, or leave the claim out"
+        )
+    if options.engine != "llvm":
+        raise CannotCheck(f"only the engine llvm spills states to disk, not {options.engine!r}")
+    if options.resume is not None:
+        raise CannotCheck(
+            "a search that spills to disk goes on from its directory; name no file to resume from"
+        )
+
+
+def _check_symmetry(properties: tuple[Property, ...], _options: Options) -> None:
     """Refuse claims that tell interchangeable instances apart."""
     if mapped := [p.claim for p in properties if p.kind == "implements"]:
         raise CannotCheck(
@@ -223,6 +254,12 @@ class _Check:
         return any(p.kind in WITHOUT_END for p in self.properties)
 
     def run(self) -> Result:
+        try:
+            return self._run()
+        finally:
+            self.search.close()
+
+    def _run(self) -> Result:
         begun_s = time.perf_counter()
         options = self.options
         saved = None
@@ -234,7 +271,6 @@ class _Check:
         except Stopped as stopped:
             found = StoppedEarly(str(stopped))
         finally:
-            self.search.close()
             if saved is not None:
                 saved.close()
         search_seconds = time.perf_counter() - begun_s
@@ -268,6 +304,7 @@ class _Check:
             symmetry=self.symmetric or "",
             partial_order=options.partial_order,
             left_out=self.search.left_out,
+            disk_bytes=self.search.disk_bytes,
             order=options.order,
             fairness=summary(self.system) if self.has_promises else [],
             notes=[

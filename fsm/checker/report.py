@@ -66,6 +66,8 @@ def _how(result: Result) -> str:
     # Of a small search, what the engine sets aside at its beginning is nearly all of it.
     is_telling = result.states >= STATES_TO_TELL_BYTES
     memory = f", {result.bytes_per_state:.0f} bytes a state" if is_telling else ""
+    if result.disk_bytes:
+        memory += f", {result.disk_bytes / result.states:.1f} more on disk"
     return (
         f"{result.engine}{workers}{order}{symmetry}: compiled in {result.compile_seconds:.2f} s, "
         f"searched in {result.search_seconds:.2f} s{memory}"

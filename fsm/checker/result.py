@@ -138,6 +138,7 @@ class Result:
     compile_seconds: float
     search_seconds: float
     bytes_per_state: float
+    """Of memory."""
     properties: list[PropertyResult]
     coverage: list[RowCoverage]
     counterexample: Counterexample | None = None
@@ -153,6 +154,8 @@ class Result:
     fairness: list[str] = field(default_factory=list)
     """What is demanded of runs without end, by kind, where there are claims about them."""
     notes: list[str] = field(default_factory=list)
+    disk_bytes: int = 0
+    """What the states take on disk, where they are kept there."""
 
     @property
     def exit_code(self) -> int:

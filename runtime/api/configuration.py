@@ -181,7 +181,7 @@ class JobConfiguration:
         return self.topology.in_tasks or self.checkpoint_interval_s is None
 
     def commit_pause_s(self, tries: int) -> float:
-        """Return the delay in seconds after the `tries`th failure of a commit.
+        """Return the delay in seconds before a commit that has failed `tries` times is tried again.
 
         >>> job = JobConfiguration("job", 1, commit_retry_delay_s=0.5, commit_retry_delay_max_s=3.0)
         >>> [job.commit_pause_s(tries) for tries in (1, 2, 3, 4, 99)]

@@ -3,9 +3,9 @@
 Decides names and labels, and how many series there may be: each subtask has its own up to
 `SUBTASKS_MAX`, more are summed up; and of figures that users name, `NAMES_MAX` are shown of tasks,
 coordinators and committer each. The library prometheus-client keeps and serves them, in a registry
-of this job alone. The page is on the loopback address, without a password, for a collector that
-runs beside the driver. What the job counts comes with its events, what its tasks count is read from
-its report when the page is asked for.
+of this job alone. The page has no password. Unless another address is named it is on the loopback
+address, for a collector that runs beside the driver. What the job counts comes with its events,
+what its tasks count is read from its report when the page is asked for.
 
 An operator's figures are shown with its id as a label; `Program.metrics` have none. A figure called
 `sink.rows` is the `rows` of operator `sink`.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
-ADDRESS: Final = "127.0.0.1"
+LOOPBACK: Final = "127.0.0.1"
 SUBTASKS_MAX: Final = 100
 NAMES_MAX: Final = 100
 STATES: Final = ("starting", "running", "restarting", "finished", "failed", "canceled")
@@ -51,12 +51,13 @@ class MetricsUnavailable(UsageError):
 
 
 class MetricsPage(JobListener):
-    """Serves http://127.0.0.1:PORT/metrics until `close`; `port` 0 takes a free one.
+    """Serves http://HOST:PORT/metrics until `close`. port: 0 takes a free one. host: an address of
+    this machine, such as 0.0.0.0 for all of IPv4 and :: for all.
 
     Raises MetricsUnavailable where prometheus-client is not installed, or the port is taken.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, host: str = LOOPBACK) -> None:
         try:
             from prometheus_client import CollectorRegistry, start_http_server
         except ModuleNotFoundError:
@@ -69,18 +70,20 @@ class MetricsPage(JobListener):
         self._page = _FiguresNow()
         registry.register(self._page)
         try:
-            self._server, self._thread = start_http_server(port, ADDRESS, registry)
+            self._server, self._thread = start_http_server(port, host, registry)
         except (OSError, OverflowError) as error:
             raise MetricsUnavailable(
-                f"the page of metrics cannot be served on {ADDRESS}:{port}: {error}. Choose "
-                "another --metrics-port (metrics_port in Python), or 0 for a free one"
+                f"the page of metrics cannot be served on {host}:{port}: {error}. Choose "
+                "another --metrics-port (metrics_port in Python), or 0 for a free one, and for "
+                "--metrics-host (metrics_host) an address of this machine, or 0.0.0.0 for all"
             ) from error
+        self._host = f"[{host}]" if ":" in host else host
         self._is_closed = False
 
     @property
     def url(self) -> str:
         """The address of the page."""
-        return f"http://{ADDRESS}:{self._server.server_port}/metrics"
+        return f"http://{self._host}:{self._server.server_port}/metrics"
 
     def begin(self, report: JobReport) -> None:
         """Show the figures of this job."""

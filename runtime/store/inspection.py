@@ -91,10 +91,12 @@ def stored_checkpoints(
     return sorted(found, key=lambda one: (one.checkpoint_id, one.source))
 
 
-def last_epoch(place: str, open_objects: Callable[[str], ObjectStore]) -> int:
-    """Of the newest claim, whose driver may have stored nothing. Raises OSError, ValueError."""
+def last_epoch(place: str, open_objects: Callable[[str], ObjectStore] | None = None) -> int:
+    """Of the newest claim, whose driver may have stored nothing; 0 where there is none. Raises
+    OSError, ValueError, ObjectStoreUnusable.
+    """
     if is_url(place):
-        return int(_log_in(open_objects(place)).state["epoch"])
+        return int(_log_in((open_objects or open_url)(place)).state["epoch"])
     claim = holder_of(place).claim
     return 0 if claim is None else claim.epoch
 

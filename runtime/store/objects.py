@@ -114,6 +114,11 @@ class ObjectCheckpointStore:
         self._remove_unsaved()
 
     @property
+    def objects(self) -> ObjectStore:
+        """What is below the URL."""
+        return self._objects
+
+    @property
     def last_id(self) -> int | None:
         last = self._log.state["last"]
         return None if last is None else int(last)

@@ -79,6 +79,8 @@ class IngestOptions:
     wire: "private" to encrypt what driver and tasks say to each other on the loopback address too,
     "insecure" to do it nowhere and to run although the job's key can be read on the network.
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
+    metrics_host: the address of the driver's machine on which they are served, 0.0.0.0 for all; by
+    default 127.0.0.1, which other machines cannot reach.
     journal: a directory for the traces of driver and tasks.
     from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
@@ -120,6 +122,7 @@ class IngestOptions:
     port: int = 0
     wire: Wire = "auto"
     metrics_port: int | None = None
+    metrics_host: str | None = None
     journal: str | None = None
     from_savepoint: str | None = None
     allow_dropped_state: tuple[str, ...] = ()
@@ -149,8 +152,7 @@ class IngestOptions:
             self._expect_positive("rows_per_second")
         self._expect_port("port")
         self._expect_one_of("wire", get_args(Wire))
-        if self.metrics_port is not None:
-            self._expect_port("metrics_port")
+        self._expect_metrics()
         if self.settle_s is not None and not (math.isfinite(self.settle_s) and self.settle_s >= 0):
             raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
         self._expect_one_of("format", get_args(Format))
@@ -167,6 +169,15 @@ class IngestOptions:
             self._expect_one_of("transform_takes", get_args(Takes))
             takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
+
+    def _expect_metrics(self) -> None:
+        if self.metrics_port is not None:
+            self._expect_port("metrics_port")
+        elif self.metrics_host is not None:
+            raise IngestMisconfigured(
+                f"metrics_host is {self.metrics_host!r} without a metrics_port; give one to serve "
+                "metrics on, 0 for a free one"
+            )
 
     def _expect_port(self, name: str) -> None:
         port = getattr(self, name)

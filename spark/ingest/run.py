@@ -177,6 +177,7 @@ def start_plan(
         heartbeat_interval_s=min(0.5, plan.options.heartbeat_timeout_s / 4),
         listeners=listeners,
         metrics_port=plan.options.metrics_port,
+        metrics_host=plan.options.metrics_host,
         journal=plan.options.journal,
     )
     return IngestHandle(plan, job, spark.sparkContext)

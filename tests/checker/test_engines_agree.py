@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from epochgate.fsm.checker import check
 from epochgate.models.studies.reference import Reference
 from tests.checker.gymnasium import Gymnasium
 from tests.checker.relay import Relay
@@ -36,14 +35,3 @@ def test_every_form_of_a_system_takes_the_same_steps(system: Any) -> None:
             if not steps:
                 break
             state = forms.taken(state, draw.choice(steps))
-
-
-@pytest.mark.parametrize(("system", "states_min"), [(Gymnasium, 1_000), (Relay, 100)])
-def test_all_engines_explore_every_construct_alike(system: Any, states_min: int) -> None:
-    results = [check(system, engine=engine) for engine in ("llvm", "python", "interpreted")]
-    results.append(check(system, workers=2))
-    assert len({(r.states, r.transitions, r.depth, r.verdict) for r in results}) == 1
-    taken = [[row.is_taken for row in result.coverage] for result in results]
-    assert all(rows == taken[0] for rows in taken)
-    assert results[0].counterexample is None
-    assert results[0].states > states_min

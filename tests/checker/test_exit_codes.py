@@ -10,9 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from epochgate.cli import main
+from epochgate.cli import COMMANDS, main
 from epochgate.commands import check as command
-from epochgate.exit_codes import MEANINGS, WORST_FIRST, ExitCode, RunFailed
+from epochgate.exit_codes import (
+    MEANINGS,
+    OF_COMMANDS,
+    WORST_FIRST,
+    ExitCode,
+    RunFailed,
+    codes_of,
+)
 from epochgate.fsm.checker import Verdict, check
 from tests.checker import small_systems as small
 
@@ -111,3 +118,23 @@ def test_help_and_docs_show_the_same_table(capsys: pytest.CaptureFixture[str]) -
         assert f"{code.value:3}  {meaning}" in shown
         assert rows[str(code.value)] == meaning
     assert {*WORST_FIRST} == {*ExitCode} - {ExitCode.MISUSE, ExitCode.INTERRUPTED}
+
+
+def table_of_commands() -> str:
+    rows = ["| command | code | when |", "|---|---|---|"]
+    for name in COMMANDS:
+        for code, meaning in OF_COMMANDS[name].items():
+            rows.append(f"| `epochgate {name}` | {code} | {meaning} |")
+    return "\n".join(rows)
+
+
+def test_one_page_has_the_codes_of_all_commands() -> None:
+    assert table_of_commands() in (ROOT / "docs/exit-codes.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - {"check"}))
+def test_the_help_of_a_command_ends_with_its_codes(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([command, "--help"])
+    assert capsys.readouterr().out.rstrip().endswith(codes_of(command))

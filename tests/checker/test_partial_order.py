@@ -14,6 +14,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.studies.reference import Reference
 from tests.checker import small_systems as small
 from tests.checker.broken import LateAcknowledgement
+from tests.checker.choices import Market
 from tests.checker.independent import Filter, PoliteTable, Ring, Table, Track
 
 pytest.importorskip("hypothesis")
@@ -66,6 +67,11 @@ def test_every_engine_and_every_order_has_the_same_smaller_space(system: ClosedS
     found = {(r.states, r.transitions, r.left_out, r.terminal_states) for r in results}
     assert len(found) == 1
     assert results[0].left_out > 0
+
+
+def test_steps_that_choose_are_reduced_by_every_engine() -> None:
+    results = [check(Market(), engine=engine, partial_order=True) for engine in ENGINES]
+    assert len({(r.verdict, r.states, r.transitions, r.left_out) for r in results}) == 1
 
 
 def keeps_everything(program: Any) -> None:

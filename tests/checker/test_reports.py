@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from epochgate.reports import (
     sequence_diagram,
     sequence_diagrams,
 )
-from epochgate.reports.messages import lanes, messages
+from epochgate.reports.messages import changes, lanes, messages
 from tests.checker import small_systems as small
 from tests.checker.broken import NoValve
 from tests.checker.relay import Confused
@@ -247,7 +248,7 @@ def test_a_page_is_whole_by_itself(system: type[ClosedSystem], diagrams: int) ->
     reader = Reader(page)
     assert reader.links == ["data:,"]
     assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg)", page)
-    assert "default-src 'none'" in page
+    assert "default-src 'none'" in unescape(page)
     assert reader.classes.count("diagram") == len(reader.data) == diagrams
     if result.counterexample is not None:
         count = len(result.counterexample.steps)
@@ -270,6 +271,18 @@ def test_effects_are_told_where_they_leave() -> None:
     ]
     (suite,) = suites({"relay": result})
     assert "effect: runner[2].stand.bow(depth=2)" in (suite.findtext(".//failure") or "")
+
+
+def test_a_page_tells_what_differs_at_each_step_and_of_an_array_which_part() -> None:
+    way = found(NoValve).counterexample
+    assert way is not None
+    told = [(place, was, now) for step in way.steps for place, was, now in changes(step)]
+    assert ("subtask[0].received[0]", 0, 1) in told
+    assert ("subtask[0].wire", [0], []) in told  # a channel, as a whole
+    reader = Reader(html_page({"no valve": found(NoValve)}, ROOT))
+    changed = [step["changed"] for step in reader.data[0]["steps"][1:]]
+    assert [["[0]", 0, 1]] in [one.get("subtask[0].received") for one in changed]
+    assert "subtask[0].received[0]: 0 → 1" in html_page({"no valve": found(NoValve)}, ROOT)
 
 
 def test_a_page_draws_each_message_once() -> None:

@@ -15,9 +15,10 @@ from tests.checker.broken import LateAcknowledgement
 ENGINES = ("llvm", "python")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_has_the_same_smaller_space(engine: str) -> None:
-    result = check(Reference(N=2, C=1, K=2, E=2, F=1), symmetry="subtask", engine=engine)
+@pytest.mark.parametrize(("engine", "workers"), [("llvm", 1), ("llvm", 2), ("python", 1)])
+def test_every_engine_has_the_same_smaller_space(engine: str, workers: int) -> None:
+    system = Reference(N=2, C=1, K=2, E=2, F=1)
+    result = check(system, symmetry="subtask", engine=engine, workers=workers)
     assert (result.verdict, result.states, result.transitions) == (Verdict.PASS, 19_026, 81_965)
     assert result.symmetry == "subtask"
 

@@ -64,7 +64,7 @@ def test_a_whole_module_is_judged_test_by_test_and_written_as_files(
     reset = r'"label":"CountingOn\.subtask_reset\(\d, \d\)[^"]*","instance":"coordinator count"'
     assert re.search(reset, text)
     assert "not in the default schedule (5:1die)" in text
-    assert "test_wrong_again = replay(wrong, &#x27;5:1die&#x27;)" in text
+    assert "test_wrong_again = replay(wrong, &#39;5:1die&#39;)" in text
     assert "<dt>seed</dt><dd>15</dd>" in text
     assert '"heard":"[1, 3]"' in text
     assert "  task[0]            heard = [1, 3]\n" in shown

@@ -11,17 +11,6 @@ from tests.published.counting import counted, has_liveness
 from tests.published.page import PAGE, kept, page
 
 QUICK = [name for name, model in MODELS.items() if model.is_quick]
-INTERCHANGEABLE = (
-    "acp/ACP_SB_TLC",
-    "barriers/Barrier",
-    "byihive/VoucherLifeCycle",
-    "transaction_commit/2PCwithBTM",
-    "transaction_commit/TCommit",
-    "two-phase commit, 3 managers",
-    "two-phase commit, 5",
-    "increment, 2 threads",
-    "processes that pause",
-)
 MODELS_MIN = 100
 IN_PYTHON_MAX = 2_000_000
 """Steps that Python tries in a few seconds: states, times steps of instances."""
@@ -82,13 +71,3 @@ def test_every_engine_has_the_published_counts(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n, one in MODELS.items() if not has_liveness(one)])
 def test_two_workers_have_the_published_counts(name: str) -> None:
     counted(MODELS[name], engine="llvm", workers=2)
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("name", INTERCHANGEABLE)
-def test_symmetry_changes_the_count_and_not_the_verdict(name: str) -> None:
-    results = [check(MODELS[name].system(), symmetry=True, engine=e) for e in ("llvm", "python")]
-    results.append(check(MODELS[name].system(), symmetry=True, workers=2))
-    assert {one.verdict for one in results} == {Verdict.PASS}
-    assert len({(one.states, one.transitions) for one in results}) == 1
-    assert results[0].states < MODELS[name].states

@@ -32,9 +32,10 @@ from epochgate.runtime.observing.history import (
     FORMAT,
     History,
     HistoryFormatUnknown,
-    file_name,
     read_history,
+    recorded_runs,
 )
+from epochgate.runtime.observing.history_files import file_name
 from epochgate.runtime.observing.run_summary import KEPT_MAX, RunSummary
 from epochgate.runtime.observing.status import (
     NothingToSee,
@@ -302,9 +303,9 @@ def test_a_job_is_found_by_target_working_directory_or_checkpoints(
     assert checkpoint_directory_in(str(tmp_path / named)) == str(checkpoints)
 
 
-def test_a_url_is_refused_with_what_else_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["status", "s3://bucket/table"]) == 2
-    assert "an object store keeps no history" in capsys.readouterr().err
+def test_a_url_of_another_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "hdfs://host/table"]) == 2
+    assert "is a URL of no object store that epochgate knows" in capsys.readouterr().err
 
 
 def test_a_place_without_a_job_is_misuse_with_a_hint(
@@ -384,3 +385,10 @@ def test_a_commit_whose_figures_are_those_of_the_checkpoint_has_them(tmp_path: P
     write(tmp_path, started(), *events).close()
     [run] = read_history(str(tmp_path / "history"))
     assert run.committed == run.figures == figures
+
+
+def test_a_checkpoint_keeps_the_figures_of_its_end(tmp_path: Path) -> None:
+    same = replace(completed(2), figures=completed(1).figures)
+    write(tmp_path, started(), completed(1), same, completed(3)).close()
+    [run] = recorded_runs(str(tmp_path / "history"))
+    assert [one["figures"]["rows_read"] for one in run.checkpoints] == [100, 100, 300]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 import threading
@@ -151,7 +152,7 @@ def test_without_the_library_the_message_says_how_to_get_it(
 def test_the_page_is_gone_with_its_job() -> None:
     before = set(threading.enumerate())
     store = InMemoryCheckpointStore(CheckpointShelf(), job_id="job")
-    heard_by = Listening([], store, metrics_port=0)
+    heard_by = Listening([], store, metrics=(0, None))
     assert heard_by.metrics_url is not None
     job = simulated(Script(), listeners=heard_by.listeners)
     job.settle()
@@ -167,7 +168,7 @@ def test_the_page_is_gone_with_its_job() -> None:
 
 def test_a_job_that_could_not_be_started_leaves_no_page() -> None:
     store = InMemoryCheckpointStore(CheckpointShelf(), job_id="job")
-    heard_by = Listening([], store, metrics_port=0)
+    heard_by = Listening([], store, metrics=(0, None))
     assert heard_by.metrics_url is not None
     with pytest.raises(LookupError), heard_by.closed_on_error():
         raise LookupError("no slots")
@@ -184,3 +185,23 @@ def test_an_operators_figures_carry_its_id() -> None:
     script = Script()
     program = ScriptedProgram({"op": Counting(script)}, script)
     assert metrics_of(program) == {**program.metrics(), "op.rows": 3}
+
+
+def test_another_address_than_loopback_serves_the_page_to_other_machines() -> None:
+    page = MetricsPage(0, "0.0.0.0")
+    assert re.fullmatch(r"http://0\.0\.0\.0:\d+/metrics", page.url)
+    own = socket.gethostbyname(socket.gethostname())
+    with urllib.request.urlopen(page.url.replace("0.0.0.0", own), timeout=60) as answer:
+        assert b"epochgate_job_subtasks" in answer.read()
+    page.close()
+
+
+def test_an_address_that_is_no_address_of_this_machine_is_refused() -> None:
+    with pytest.raises(MetricsUnavailable, match="--metrics-host"):
+        MetricsPage(0, "192.0.2.1")  # of a network that is for documentation alone
+
+
+def test_an_address_without_a_port_is_refused_since_nothing_would_be_served() -> None:
+    store = InMemoryCheckpointStore(CheckpointShelf(), job_id="job")
+    with pytest.raises(MetricsUnavailable, match="no metrics_port"):
+        Listening([], store, metrics=(None, "0.0.0.0"))

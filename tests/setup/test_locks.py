@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ("build.txt", "locked.txt")
+LOCKS = ("build.txt", "docs.txt", "locked.txt")
 INSTALLED_EXTRAS = (
     "spark",
     "metrics",

@@ -79,6 +79,7 @@ def test_spark_is_not_among_the_core_dependencies(built: Path) -> None:
         lines = archive.read(metadata).decode().splitlines()
     core = [line for line in lines if line.startswith("Requires-Dist:") and "extra ==" not in line]
     assert [line.split()[1].split(">")[0].split("<")[0] for line in core] == [
+        "jinja2",
         "msgpack",
         "rich",
         "transitions",

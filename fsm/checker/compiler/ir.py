@@ -7,7 +7,7 @@ that is reached decides the step's verdict, whatever runs after it.
 from __future__ import annotations
 
 import operator as arithmetic
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -238,8 +238,10 @@ class Reduction:
 
     tables: tuple[int, ...]
     """Steps, their cases, the conditions of these and what depends on what, as numbers."""
+    constants: Mapping[str, int]
+    """How many of these there are, and where what stands in the tables."""
     looks: tuple[str, ...]
-    """Functions of which each gives a bit for each of 32 conditions that hold in a state."""
+    """Functions of which each gives a bit for each of 64 conditions that hold in a state."""
     ranks: tuple[str, ...]
     """Functions whose results, the first counting most, put states into an order."""
 

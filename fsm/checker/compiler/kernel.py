@@ -265,6 +265,8 @@ class _FunctionBuilder:
             pointer, value = self.pointer(node), self.integer(node.args[2])
             seen = b.cmpxchg(pointer, ir.Constant(I64, 0), value, "acq_rel", "acquire")
             return b.extract_value(seen, 1)
+        if node.func.id == "lowest":
+            return b.cttz(self.integer(node.args[0]), ir.Constant(I1, 1))
         callee = self.kernel.module.globals[node.func.id]
         arguments = []
         for argument, wanted in zip(node.args, callee.function_type.args, strict=True):

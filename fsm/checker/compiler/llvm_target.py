@@ -306,8 +306,7 @@ class _ProgramBuilder:
         b.ret(above)
         for function in functions:
             kernel.add(function, inline=True)
-        halves = ir.IntType(32)
-        table = ir.ArrayType(halves, len(reduction.tables))
+        table = ir.ArrayType(I64, len(reduction.tables))
         tables = ir.GlobalVariable(self.module, table, "tables")
         tables.linkage, tables.global_constant = "internal", True
         tables.initializer = ir.Constant(table, [*reduction.tables])
@@ -315,8 +314,8 @@ class _ProgramBuilder:
         made, b = self._exported("expand", [*chosen.function_type.args[:6]])
         memory = [
             b.alloca(I64, size=number(max(1, len(reduction.looks)))),
-            b.alloca(halves, size=number(kernel.constants["SCRATCH"])),
-            b.bitcast(tables, halves.as_pointer()),
+            b.alloca(I64, size=number(reduction.constants["MEMORY"])),
+            b.bitcast(tables, WORDS),
         ]
         b.ret(b.call(chosen, [*made.args, *memory]))
 

@@ -48,7 +48,9 @@ def compiled_target(
     }
     reducing: tuple[Any, ...] = ()
     if program.reduction is not None:
-        constants |= reduced.constants(program)
+        own = program.reduction.constants
+        assert not own.keys() & constants.keys(), "two constants of kernels have one name"
+        constants |= own
         reducing = reduced.INLINED
     kernels = (*k.SEARCHES, *GRAPHS)
     return LlvmTarget(

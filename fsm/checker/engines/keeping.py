@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from epochgate.fsm.checker.engines.store import (
     Values,
     slots_to_begin_with,
 )
-from epochgate.fsm.checker.engines.ways import way_to
+from epochgate.fsm.checker.engines.ways import levels_before, way_to
 
 PLANNED_FROM = 1 << 17
 """States with which a plan that was made for fewer is made again."""
@@ -165,6 +165,10 @@ class Keeping(Search):
 
     def chain(self, state: int) -> list[int]:
         return way_to(self, state)
+
+    def levels_before(self, state: int) -> Iterator[Iterable[Any]]:
+        """The states of each level below that of a state, in arrays, from the highest level on."""
+        return levels_before(self, state)
 
     def covered(self) -> set[int]:
         rows = np.bitwise_or.reduce([worker.covered for worker in self.workers])

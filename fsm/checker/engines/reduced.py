@@ -8,36 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from epochgate.fsm.checker.compiler.ir import Program
-from epochgate.fsm.checker.engines.kernels import at
-from epochgate.fsm.checker.engines.store_kernels import Bytes, Halves, Shorts, W, Words, unroll
+from epochgate.fsm.checker.engines.store_kernels import Bytes, Shorts, W, Words, unroll
 from epochgate.fsm.checker.reduction import stubborn
-from epochgate.fsm.checker.reduction.stubborn import choose
+from epochgate.fsm.checker.reduction.stubborn import choose_steps, is_in
 
-# Sizes of a program, replaced when it is compiled.
-FANOUT, OF_STEPS, OF_CASES, SCRATCH = 0, 0, 0, 0
-
-
-def constants(program: Program) -> dict[str, int]:
-    """Return what the kernels here and those that choose have to know of a program."""
-    assert program.reduction is not None
-    tables = program.reduction.tables
-    steps, cases = tables[stubborn.STEPS], tables[stubborn.CASES]
-    return {
-        **stubborn.CONSTANTS,
-        "FANOUT": program.fanout,
-        "OF_STEPS": steps,
-        "OF_CASES": cases,
-        "SCRATCH": program.fanout + 3 * steps + 3 * cases + 2 + tables[stubborn.CONDITIONS],
-    }
+CHOSEN = 0
+"""Replaced when it is compiled."""
 
 
-def narrowed(out: Words, act: Shorts, first: int, end: int, chosen: Halves) -> int:
+def narrowed(out: Words, act: Shorts, first: int, end: int, sets: Words) -> int:
     """Keep the successors by chosen steps; returns the end of these."""
     n = first
     q = first
     while q < end:
-        if chosen[act[q]] != 0:
+        if is_in(sets, CHOSEN, act[q]):
             if n != q:
                 act[n] = act[q]
                 for k in unroll(W):
@@ -55,8 +39,8 @@ def reduced(
     fault: Words,
     covered: Bytes,
     holds: Words,
-    scratch: Halves,
-    tables: Halves,
+    sets: Words,
+    tables: Words,
 ) -> int:
     """Append successors of one state to the n that are there; returns the new number.
 
@@ -68,32 +52,9 @@ def reduced(
     if end - n < 2:
         return end
     look(state, holds, fault, covered)
-    i = 0
-    while i < SCRATCH:
-        scratch[i] = 0
-        i += 1
-    q = n
-    while q < end:
-        scratch[q - n] = rises(state, at(out, q * W), fault, covered)
-        q += 1
-    is_part = choose(
-        act,
-        n,
-        end,
-        scratch,
-        holds,
-        at(scratch, FANOUT),
-        at(scratch, FANOUT + OF_STEPS),
-        at(scratch, FANOUT + 2 * OF_STEPS),
-        at(scratch, FANOUT + 3 * OF_STEPS),
-        at(scratch, FANOUT + 3 * OF_STEPS + OF_CASES),
-        at(scratch, FANOUT + 3 * OF_STEPS + 3 * OF_CASES + 2),
-        at(scratch, FANOUT + 3 * OF_STEPS + 2 * OF_CASES + 2),
-        tables,
-    )
-    if is_part == 0:
+    if choose_steps(state, out, act, n, end, fault, covered, holds, sets, tables) == 0:
         return end
-    kept = narrowed(out, act, n, end, at(scratch, FANOUT))
+    kept = narrowed(out, act, n, end, sets)
     fault[1] = fault[1] + (end - kept)
     return kept
 
@@ -111,9 +72,4 @@ def successors(state: Any, out: Any, act: Any, n: int, fault: Any, covered: Any)
 
 def look(state: Any, holds: Any, fault: Any, covered: Any) -> int:
     """Write a bit for each condition that holds in a state."""
-    raise NotImplementedError
-
-
-def rises(before: Any, after: Any, fault: Any, covered: Any) -> int:
-    """Whether the second state comes after the first one in the order of states."""
     raise NotImplementedError

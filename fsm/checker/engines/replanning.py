@@ -43,13 +43,13 @@ def replan(search: Keeping) -> None:
     for table in old_tables:
         highest = table.level_max
         for keys, levels in table.collected(search.kernels, 0, highest, is_emptied=True):
-            renamed = _renamed(search, old, keys)
-            owners = search.owners(renamed)
+            others = renamed(search, old, keys)
+            owners = search.owners(others)
             for number, own in enumerate(search.tables):
                 is_own = owners == number
-                own.put(search.kernels, renamed[is_own], levels[is_own], search.spare_bytes)
+                own.put(search.kernels, others[is_own], levels[is_own], search.spare_bytes)
     for part in search.live():
-        part[:] = _renamed(search, old, part)
+        part[:] = renamed(search, old, part)
     for worker in search.workers:
         worker.recent[:] = NO_KEY
     search.former = None
@@ -78,15 +78,15 @@ def _is_numbered(search: Keeping, parts: int, sample: Any) -> bool:
     try:
         for table in search.tables:
             for keys, _ in table.collected(search.kernels, 0, table.level_max):
-                _renamed(search, old, keys)
+                renamed(search, old, keys)
         for part in search.live():
-            _renamed(search, old, part)
+            renamed(search, old, part)
     except TooManyNumbers:
         return False
     return True
 
 
-def _renamed(search: Keeping, old: Values, keys: Any) -> Any:
+def renamed(search: Keeping, old: Values, keys: Any) -> Any:
     """What states are called by the present plan that an earlier one called so."""
     parts = [
         search.admitted(search.spelled(keys[first : first + TOGETHER], old))

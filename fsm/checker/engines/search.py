@@ -70,6 +70,15 @@ class Search(ABC):
     def memory_bytes(self) -> int:
         """What the states and the table of them take."""
 
+    @property
+    def disk_bytes(self) -> int:
+        """What the states take on disk, if they are kept there."""
+        return 0
+
+    def room_for(self, memory_max: int) -> tuple[int, str]:
+        """Guess for how many states there is room, and where."""
+        return self.states * memory_max // max(1, self.memory_bytes), "memory"
+
     @abstractmethod
     def begin(self, initial: Iterable[Words]) -> Level:
         """Enter the initial states, each once; returns the first level."""

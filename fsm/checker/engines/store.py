@@ -83,6 +83,17 @@ class Values:
         worker.status[s.VALUE_SHIFT] = 64 - self._bits
         worker.status[s.VALUE_MASK] = (1 << self._bits) - 1
 
+    def restore(self, calls: Functions, slots: Any, values: Any) -> None:
+        """Have the words and pairs of an earlier search, and what its slots held; raises NoRoom."""
+        if len(values) > self._capacity:
+            raise NoRoom
+        while len(values) > 1 << self._bits - 1:
+            self._bits += 1
+        self.values.array[: len(values)] = values
+        self.allocated, self.slots = len(values), Region(1 << self._bits, np.uint64)
+        shift, mask = 64 - self._bits, (1 << self._bits) - 1
+        calls.double(slots.ctypes.data, 0, len(slots), self.slots.address, shift, mask)
+
     def _double(self, calls: Functions, spare_bytes: int) -> None:
         old, count = self.slots, 1 << self._bits
         if 16 * count > spare_bytes:

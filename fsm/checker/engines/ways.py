@@ -26,10 +26,10 @@ UNBOUNDED = 1 << 62
 
 def way_to(search: Keeping, state: int) -> list[int]:
     """The states on the way from an initial one, both included."""
-    table = search.tables[int(search.owners(np.array([state]))[0])]
     goals = [np.array([state], np.int64)]
-    for candidates in _levels_before(search, table.level(state, search.kernels)):
-        goals.append(_leading(search, candidates, goals[-1]))
+    for candidates in search.levels_before(state):
+        found = [_leading(search, some, goals[-1]) for some in candidates]
+        goals.append(np.sort(np.concatenate(found)))
     goals.reverse()
     first = {*goals[0].tolist()}
     way = [next(key for key in search.initial if key in first)]
@@ -39,8 +39,10 @@ def way_to(search: Keeping, state: int) -> list[int]:
     return way
 
 
-def _levels_before(search: Keeping, level: int) -> Iterator[Any]:
-    """The states of the levels below one, from the highest on."""
+def levels_before(search: Keeping, state: int) -> Iterator[list[Any]]:
+    """The states of the levels below that of a state, from the highest on."""
+    table = search.tables[int(search.owners(np.array([state]))[0])]
+    level = table.level(state, search.kernels)
     if level == 0:
         return
     sizes = _sizes(search, level)
@@ -61,7 +63,7 @@ def _levels_before(search: Keeping, level: int) -> Iterator[Any]:
         keys, levels = keys[order], levels[order]
         for one in range(highest, lowest - 1, -1):
             start, end = np.searchsorted(levels, [one, one + 1])
-            yield keys[start:end]
+            yield [keys[start:end]]
         highest = lowest - 1
 
 
@@ -75,7 +77,7 @@ def _sizes(search: Keeping, level: int) -> Any:
 
 
 def _leading(search: Keeping, candidates: Any, goals: Any) -> Any:
-    """The candidates with a successor among the goals, in order."""
+    """The candidates with a successor among the goals."""
     worker, values = search.workers[0], search.values
     marks = np.zeros(len(candidates), np.uint8)
     done = 0
@@ -97,7 +99,7 @@ def _leading(search: Keeping, candidates: Any, goals: Any) -> Any:
             search.fanout,
             worker.at["covered"],
         )
-    return np.sort(candidates[marks == 1])
+    return candidates[marks == 1]
 
 
 def _successors(search: Keeping, state: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
 
 from epochgate.fsm.checker.compiler.ir import (
     Cell,
@@ -23,7 +24,6 @@ from epochgate.fsm.checker.reduction.dependence import (
     Dependence,
     Hidden,
     Within,
-    bits,
 )
 from epochgate.fsm.checker.reduction.paths import SMALL_MAX
 from epochgate.fsm.closed import Property
@@ -59,8 +59,8 @@ def add_reduction(
     cases.found.sort(key=lambda case: case.step if case.step != OBSERVER else steps)
     dependence = Dependence(cases)
     looks = []
-    for first in range(0, len(dependence.conditions), stubborn.CONDITIONS_IN_WORD):
-        some = dependence.conditions[first : first + stubborn.CONDITIONS_IN_WORD]
+    for first in range(0, len(dependence.conditions), stubborn.WORD_BITS):
+        some = dependence.conditions[first : first + stubborn.WORD_BITS]
         looks.append(_added(program, f"conditions from {first}", _all_bits(some)))
     ranks = [
         _added(program, f"rank {number}", rank)
@@ -68,7 +68,7 @@ def add_reduction(
             _ranks(program, dependence, {c.items for c in cases.paths.channels.values()})
         )
     ]
-    program.reduction = Reduction(_tables(steps, dependence), (*looks,), (*ranks,))
+    program.reduction = Reduction(*_tables(steps, dependence), (*looks,), (*ranks,))
 
 
 def _added(program: Program, name: str, result: Expr) -> str:
@@ -92,42 +92,46 @@ def _bit(condition: Condition) -> Expr:
     return fold("!=" if condition.expected else "==", condition.condition, 0)
 
 
-def _tables(steps: int, dependence: Dependence) -> tuple[int, ...]:
-    """A head, and then lists of lists: the cases of each step, and so on."""
-    cases = dependence.cases
-    of_step: list[list[int]] = [[] for _ in range(steps)]
+def _tables(steps: int, dependence: Dependence) -> tuple[tuple[int, ...], dict[str, int]]:
+    """Everything as rows of numbers, and where each table begins; a set of cases is a row of words
+    with a bit for each.
+    """
+    cases, conditions = dependence.cases, dependence.conditions
+    constants = stubborn.constants(steps, len(cases), len(conditions))
+    of_step, asking = [0] * steps, [0] * len(conditions)
     for number, case in enumerate(cases):
         if case.step != OBSERVER:
-            of_step[case.step].append(number)
-    enabling = [[*bits(found)] for found in dependence.enabling]
-    asked = [
-        # A condition that few cases can make true is asked for first.
-        sorted(found, key=lambda one: len(enabling[one]))
-        for found in dependence.of_case
-    ]
-    step_of = [steps if case.step == OBSERVER else case.step for case in cases]
-    parts = (
-        of_step,
-        [step_of],
-        asked,
-        enabling,
-        [[*bits(found)] for found in dependence.dependent],
-    )
-    head = [0] * stubborn.HEAD_WORDS
-    head[stubborn.STEPS], head[stubborn.CASES] = steps, len(cases)
-    head[stubborn.CONDITIONS] = len(dependence.conditions)
-    found = head
-    for place, lists in zip(stubborn.LISTS, parts, strict=True):
-        # The bounds of each list are where it begins and where the next one does.
-        found[place] = len(found)
-        at = len(found) + len(lists) + 1
-        for one in lists:
-            found.append(at)
-            at += len(one)
-        found.append(at)
-        for one in lists:
-            found += one
-    return tuple(found)
+            of_step[case.step] |= 1 << number
+        for condition in dependence.of_case[number]:
+            asking[condition] |= 1 << number
+    # A condition that few cases can make true is asked for first.
+    ease = [found.bit_count() for found in dependence.enabling]
+    asked = [sorted(found, key=ease.__getitem__) for found in dependence.of_case]
+    every = (1 << stubborn.WORD_BITS * constants["CASE_WORDS"]) - 1
+    found: list[int] = []
+    for name, sets in (
+        ("OF_STEP", of_step),
+        ("LEAVING", [every ^ one for one in asking]),
+        ("ENABLING", dependence.enabling),
+        ("DEPENDENT", dependence.dependent),
+    ):
+        constants[name] = len(found)
+        for one in sets:
+            found += _words(one, constants["CASE_WORDS"])
+    constants["STEP_OF"] = len(found)
+    found += [steps if case.step == OBSERVER else case.step for case in cases]
+    constants["ASKED"] = begin = len(found)
+    # Where the conditions of each case begin, and then these.
+    lengths = [len(one) for one in asked]
+    found += accumulate(lengths[:-1], initial=begin + len(cases))
+    found += chain.from_iterable(asked)
+    return tuple(found), constants
+
+
+def _words(one: int, count: int) -> list[int]:
+    """A set as words, the lowest first."""
+    mask = (1 << stubborn.WORD_BITS) - 1
+    return [one >> stubborn.WORD_BITS * k & mask for k in range(count)]
 
 
 def _ranks(program: Program, dependence: Dependence, items: set[str]) -> list[Expr]:

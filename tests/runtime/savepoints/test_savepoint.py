@@ -10,7 +10,7 @@ import msgpack
 import pytest
 
 from epochgate.runtime.objects import log
-from epochgate.runtime.observing import history
+from epochgate.runtime.observing import history_files
 from epochgate.runtime.savepoints import (
     CheckpointsNotFresh,
     NoSavepoint,
@@ -230,7 +230,7 @@ def test_a_damaged_newest_is_passed_over_and_of_none_nothing_is_made(tmp_path: P
         "checkpoint-000000009999.epochgate",
         "savepoint.epochgate",
         f"{requests.FOLDER}/x.request",
-        f"{history.FOLDER}/history.jsonl",
+        f"{history_files.FOLDER}/history.jsonl",
         f"{parts.FOLDER}/1-ab-0.part",
         f"{objects.FOLDER}/000000009999-1-ab.epochgate",
         f"{log.FOLDER}/000000000000001.json",

@@ -6,15 +6,6 @@ import dataclasses
 from typing import Any
 
 from epochgate.fsm.checker import Result
-from epochgate.fsm.claims import WITHOUT_END
-from epochgate.fsm.closed import ClosedSystem
-
-
-def without_promises(system: ClosedSystem) -> ClosedSystem:
-    """The system without claims about runs without end."""
-    kept = tuple(claim for claim in system.properties() if claim.kind not in WITHOUT_END)
-    system.properties = lambda: kept  # type: ignore[method-assign]
-    return system
 
 
 def found(result: Result) -> dict[str, Any]:

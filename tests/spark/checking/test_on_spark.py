@@ -9,14 +9,19 @@ import pytest
 
 from epochgate.cli import main
 from epochgate.fsm.checker import Verdict, check
-from epochgate.models.closed.catalogue import SYSTEMS
 from epochgate.models.studies.reference import Reference
 from epochgate.spark.checking import check_on_spark
+from tests.agreement.searching import levels_noted, seen, within, without_promises
+from tests.agreement.systems import every
 from tests.checker.broken import LateAcknowledgement
 from tests.spark import shared
-from tests.spark.checking.alike import found, without_promises
+from tests.spark.checking.alike import found
 
 pytestmark = [pytest.mark.spark, pytest.mark.extended]
+EVERY = every()
+SAMPLE = ("closed/in_doubt", "closed/compacting", "broken/pipelining.taken_late")
+STATES_MAX = 2_000_000
+"""Larger spaces are compared down to a level."""
 
 
 def test_the_reference_model_has_the_counts_that_other_checkers_agree_on(spark: Any) -> None:
@@ -29,10 +34,16 @@ def test_the_reference_model_has_the_counts_that_other_checkers_agree_on(spark: 
     )
 
 
-@pytest.mark.parametrize("name", ["commit", "compacting"])
-def test_a_system_of_the_protocol_is_judged_alike(spark: Any, name: str) -> None:
-    system = without_promises(SYSTEMS[name]())
-    assert found(check_on_spark(spark, system)) == found(check(system))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in SAMPLE else [pytest.mark.deep]) for name in EVERY],
+)
+def test_every_system_is_judged_alike(spark: Any, name: str) -> None:
+    system = without_promises(EVERY[name]())
+    alone, options = within(STATES_MAX, system)
+    with levels_noted() as levels:
+        apart = seen(check_on_spark(spark, system, **options), levels)
+    assert apart.differs(alone) == ""
 
 
 def test_the_shortest_counterexample_is_told_step_by_step(spark: Any) -> None:

@@ -19,11 +19,12 @@ from epochgate.spark.checking import check_on_spark, tasks
 from epochgate.spark.checking.levels import LevelDamaged
 from epochgate.spark.checking.search import SearchFailed
 from epochgate.spark.checking.store import CHANGED, Folder, Store, StoreFull
+from tests.agreement.searching import without_promises
 from tests.checker import small_systems as small
 from tests.checker.beginnings import TokenRing
 from tests.checker.broken import LateAcknowledgement, NoValve
 from tests.checker.choices import Lamps, Market
-from tests.spark.checking.alike import found, without_promises
+from tests.spark.checking.alike import found
 from tests.spark.checking.one_process import Rows, session
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -10,7 +10,7 @@ import pytest
 from epochgate.cli import parser
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
 from epochgate.commands.ingest import options_from
-from epochgate.commands.progress import Progress
+from epochgate.commands.progress import LogLines, Progress
 from epochgate.commands.watching import logging_to
 from epochgate.runtime import CheckpointEnded, Committed, JobStarted, SubtaskFailed, Warned
 from epochgate.runtime.api.reports import one_line
@@ -101,7 +101,7 @@ def test_quiet_leaves_warnings_alone() -> None:
 def test_what_epochgate_logs_while_a_command_runs_is_a_line_and_the_users_logging_stays() -> None:
     progress, logger = Progress(), logging.getLogger("epochgate")
     before = (logger.level, logger.propagate, list(logger.handlers))
-    with logging_to(progress, "error"):
+    with logging_to(LogLines(progress), "error"):
         logging.getLogger("epochgate.spark.transport").warning("turned away the task at %s", "x")
         logging.getLogger("epochgate.job").warning("an event", extra={"event": Warned(0.0, "")})
         logging.getLogger("py4j.clientserver").error("Error while sending or receiving.")

@@ -13,7 +13,9 @@
     return element;
   };
 
-  const differing = (was, is) => [made("s", "", shown(was)), " → ", made("var", "", shown(is))];
+  const differing = (parts) => parts.flatMap(([where, was, is], position) => [
+    ...(position ? [", "] : []), ...(where ? [made("b", "", where), " "] : []),
+    made("s", "", shown(was)), " → ", made("var", "", shown(is))]);
 
   class Counterexample {
     constructor(element) {
@@ -25,7 +27,7 @@
       this.slider = element.querySelector("input[type=range]");
       for (const button of element.querySelectorAll("[data-go]"))
         button.addEventListener("click", () => this.go(button.dataset.go));
-      for (const row of element.querySelectorAll(".row"))
+      for (const row of element.querySelectorAll(".row, .band"))
         row.addEventListener("click", () => this.show(Number(row.dataset.step)));
       this.slider.addEventListener("input", () => this.show(Number(this.slider.value)));
       element.addEventListener("pointerenter", () => { current = this; });
@@ -43,7 +45,7 @@
       this.element.querySelector("output").textContent = `${step} / ${this.last}`;
       for (const button of this.element.querySelectorAll("[data-go]"))
         button.disabled = ["first", "previous"].includes(button.dataset.go) ? step === 0 : step === this.last;
-      for (const part of this.element.querySelectorAll("svg [data-step]")) {
+      for (const part of this.element.querySelectorAll(".diagram [data-step]")) {
         part.classList.toggle("later", Number(part.dataset.step) > step);
         part.classList.toggle("now", Number(part.dataset.step) === step);
       }
@@ -59,11 +61,15 @@
 
     // The page itself stays where it is.
     follow() {
-      const row = this.element.querySelector(".row.now rect");
+      const row = this.element.querySelector("li.row.now");
       if (!row) { this.diagram.scrollTop = 0; return; }
       const box = this.diagram.getBoundingClientRect(), place = row.getBoundingClientRect();
       if (place.top < box.top + 60) this.diagram.scrollTop -= box.top + 60 - place.top;
       if (place.bottom > box.bottom - 60) this.diagram.scrollTop += place.bottom - box.bottom + 60;
+      const dot = this.element.querySelector(".dot.now").getBoundingClientRect();
+      const left = place.right + 20, right = box.right - 40;
+      if (dot.left < left) this.diagram.scrollLeft -= left - dot.left;
+      else if (dot.right > right) this.diagram.scrollLeft += Math.min(dot.right - right, dot.left - left);
     }
 
     told() {
@@ -83,16 +89,15 @@
 
     machine(step, name, fields) {
       const { state, ...others } = fields;
-      const was = (field) => step.changed[`${name}.${field}`];
-      const isChanged = (field) => Object.hasOwn(step.changed, `${name}.${field}`);
-      const now = state === undefined ? "" : isChanged("state")
-        ? made("em", "changed", ...differing(was("state"), state)) : made("em", "", shown(state));
-      const list = Object.entries(others).map(([field, value]) => isChanged(field)
-        ? made("span", "changed", field + " ", ...differing(was(field), value))
+      const changed = (field) => step.changed[`${name}.${field}`];
+      const now = state === undefined ? "" : changed("state")
+        ? made("em", "changed", ...differing(changed("state"))) : made("em", "", shown(state));
+      const list = Object.entries(others).map(([field, value]) => changed(field)
+        ? made("span", "changed", field + " ", ...differing(changed(field)))
         : made("span", "", field + " ", made("var", "", shown(value))));
       const acting = name === step.instance ? " acting" : "";
       return made("div", `machine h${this.data.hues[name]}${acting}`,
-        made("h4", "", made("span", "", name), now), made("div", "fields", ...list));
+        made("h3", "", made("span", "", name), now), made("div", "fields", ...list));
     }
   }
 
@@ -110,5 +115,9 @@
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     current.go(KEYS[event.key]);
+  });
+  // On paper no one steps through: each step is written down there.
+  addEventListener("beforeprint", () => {
+    for (const each of document.querySelectorAll("details.differences")) each.open = true;
   });
 })();
