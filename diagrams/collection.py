@@ -14,7 +14,7 @@ from pathlib import Path
 from epochgate.diagrams.description import Description, Painting
 from epochgate.diagrams.layout import Diagram, render_all
 from epochgate.diagrams.mermaid import machine_mermaid
-from epochgate.diagrams.overview import OVERVIEW, overview_mermaid, overviews
+from epochgate.diagrams.overview import OTHERS, OVERVIEW, overview_mermaid, overviews
 from epochgate.diagrams.picture import forms
 from epochgate.diagrams.table import machine_table
 from epochgate.errors import UsageError
@@ -160,7 +160,8 @@ def index(
         "",
     ]
     for picture in pictures:
-        lines += [f"![Which machine triggers which]({picture}.svg)", ""]
+        shown = "Machines that trigger no other" if picture == OTHERS else "Which triggers which"
+        lines += [f"![{shown}]({picture}.svg)", ""]
     listed = set[str]()
     for system in systems:
         lines += [f"## {system.__name__}", ""]
