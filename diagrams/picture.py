@@ -177,7 +177,8 @@ class Picture:
             painted = self.painting
             marks = *painted.rows.values(), *painted.states.values(), *painted.places.values()
             used = {mark.paint for mark in marks}
-            cells = [f"<TD>{font(escape(self.painting.subject) + ':', SOFT, 10)}</TD>"]
+            subject = escape(self.painting.subject) + (":" if used - {""} else "")
+            cells = [f"<TD>{font(subject, SOFT, 10)}</TD>"]
             for paint, (ink, fill) in theme.PAINTS.items():
                 if paint in used:
                     word = "never taken" if paint == "never" else paint
