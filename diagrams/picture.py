@@ -225,7 +225,8 @@ class Picture:
         """The card of what several states take without being left."""
         parts = []
         for group in groups:
-            title = font(f"<B>{escape(described(self.machine, group.states))}</B>", size=11)
+            told = broken(described(self.machine, group.states), "", self.characters_max)
+            title = LEFT.join(font(f"<B>{escape(line)}</B>", size=11) for line in told) + LEFT
             parts += [f'<TD ALIGN="LEFT">{title}</TD>', self._rows(group.rows, group.states)]
         return _card("shared", "".join(f"<TR>{part}</TR>" for part in parts))
 

@@ -213,6 +213,5 @@ def test_the_svg_fits_the_ground_and_the_font_of_its_reader(drawn: Path, name: s
 def test_a_committed_picture_is_read_on_a_page_of_880_pixels(path: Path) -> None:
     size = re.search(r'<svg width="(\d+)pt" height="(\d+)pt"', path.read_text(encoding="utf-8"))
     assert size is not None
-    # One is a little wider than the page, and is shown at 98 %.
-    assert int(size[1]) <= POINTS_MAX[0] * 1.03
+    assert int(size[1]) <= POINTS_MAX[0]
     assert int(size[2]) <= POINTS_MAX[1]
