@@ -43,6 +43,7 @@ include_patterns = [
     "CONTRIBUTING.md",
     "DECISIONS.md",
     "README.md",
+    "SECURITY.md",
 ]
 exclude_patterns = [".*", "build", "epochgate", "fsm", "models", "runtime", "spark", "**/*.txt"]
 

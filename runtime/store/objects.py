@@ -115,7 +115,7 @@ class ObjectCheckpointStore:
 
     @property
     def objects(self) -> ObjectStore:
-        """What is below the URL."""
+        """The objects below the URL."""
         return self._objects
 
     @property

@@ -28,7 +28,7 @@ from tests.agreement.systems import Make
 
 @dataclass(frozen=True)
 class Budget:
-    """How large a space may be: in states for what is compiled, and in steps that are tried, which
+    """The bounds of a space: in states for what is compiled, and in steps that are tried, which
     are states times steps of instances, for Python and for the machines themselves.
     """
 
@@ -44,7 +44,7 @@ DEEP = Budget(20_000_000, 300_000, 20_000)
 
 @dataclass(frozen=True)
 class Seen:
-    """What a search came to; where it found a violation, that alone, since searches differ in how
+    """The outcome of a search; where it found a violation, that alone, since searches differ in how
     much they have looked at by then.
     """
 
@@ -65,7 +65,7 @@ class Seen:
         return self.verdict is Verdict.BOUNDED
 
     def differs(self, other: Seen, *left_out: str) -> str:
-        """Where another search came to something else."""
+        """The differences from another search, in words."""
         names = [field.name for field in fields(self) if field.name not in left_out]
         pairs = [(name, getattr(self, name), getattr(other, name)) for name in names]
         return "; ".join(f"{name}: {one} and {two}" for name, one, two in pairs if one != two)
@@ -165,7 +165,7 @@ class Comparison:
     def __init__(self, make: Make, budget: Budget, ways: Mapping[str, Way] = WAYS) -> None:
         self._make, self._budget, self._ways = make, budget, ways
         self.found: list[str] = []
-        """Where two searches differ, in words."""
+        """The differences of two searches, in words."""
 
     def run(self) -> list[str]:
         """Search in all ways; return where they differ."""

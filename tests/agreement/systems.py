@@ -74,7 +74,7 @@ def _published() -> Iterator[tuple[str, Make]]:
 
 
 def _variants() -> Iterator[tuple[str, Make]]:
-    """What tests of the models search beside the catalogues."""
+    """The systems that tests of the models search beside the catalogues."""
     listed: list[tuple[type[ClosedSystem], dict[str, int]]] = [
         (one, {}) if isinstance(one, type) else (type(one), _given(one))
         for one in (*designs.SIZES, *designs.HOLDING.values())

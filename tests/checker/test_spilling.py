@@ -46,7 +46,7 @@ EARLIER_BYTES = 20_000
 
 
 def told(result: Result) -> Any:
-    """What the place of the states may not change."""
+    """The part of a result that the place of the states may not change."""
     if result.counterexample is not None:
         found = result.counterexample
         return result.verdict, len(found.steps)

@@ -1,4 +1,4 @@
-"""What epochgate logs can be one JSON object a line."""
+"""Logs of epochgate can be one JSON object a line."""
 
 from __future__ import annotations
 

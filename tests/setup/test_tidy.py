@@ -70,6 +70,19 @@ def our_programs() -> Iterator[tuple[str, str]]:
     return ((name, text) for name, text in our_texts() if name.endswith(".py"))
 
 
+QUESTIONS = re.compile(r"(?:What|Whether|Where|How|Which|Who|Whom|Whose|Why|When)\b")
+DESCRIBED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+# Docstrings that name planted bugs, and folders that do not follow the rule yet.
+MAY_ASK = (
+    "tests/zoo/",
+    "diagrams/",
+    "fsm/checker/engines/",
+    "fsm/existing/",
+    "spark/checking/",
+    "tests/spark/checking/",
+)
+
+
 class Outline(NamedTuple):
     """The questions of the rules to a program's syntax tree, which is large and made once."""
 
@@ -77,6 +90,8 @@ class Outline(NamedTuple):
     """Those that it imports anything from."""
     functions: list[tuple[str, int]]
     """Each with its line, and how many lines it has."""
+    asking: list[int]
+    """The lines of modules, classes and functions whose docstrings begin as a question does."""
 
 
 @cache
@@ -85,8 +100,10 @@ def outlines() -> dict[str, Outline]:
 
 
 def outline(tree: ast.Module) -> Outline:
-    found = Outline(set(), [])
+    found = Outline(set(), [], [])
     for node in ast.walk(tree):
+        if isinstance(node, DESCRIBED) and QUESTIONS.match(ast.get_docstring(node) or ""):
+            found.asking.append(getattr(node, "lineno", 1))
         if isinstance(node, ast.Import):
             found.packages.update(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -134,6 +151,11 @@ def test_every_function_fits_a_screen() -> None:
         if lines > FUNCTION_LINES_MAX
     }
     assert not too_long
+
+
+def test_no_docstring_begins_as_a_question_does() -> None:
+    asking = {name: lines for name, program in outlines().items() if (lines := program.asking)}
+    assert not {name: lines for name, lines in asking.items() if not name.startswith(MAY_ASK)}
 
 
 def test_every_module_is_named_for_its_concept() -> None:

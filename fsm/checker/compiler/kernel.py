@@ -265,6 +265,8 @@ class _FunctionBuilder:
             pointer, value = self.pointer(node), self.integer(node.args[2])
             seen = b.cmpxchg(pointer, ir.Constant(I64, 0), value, "acq_rel", "acquire")
             return b.extract_value(seen, 1)
+        if node.func.id == "alike":
+            return self.alike(node)
         if node.func.id == "lowest":
             return b.cttz(self.integer(node.args[0]), ir.Constant(I1, 1))
         callee = self.kernel.module.globals[node.func.id]
@@ -275,6 +277,19 @@ class _FunctionBuilder:
             else:
                 arguments.append(self.integer(argument))
         return b.call(callee, arguments)
+
+    def alike(self, node: ast.Call) -> ir.Value:
+        """A bit for each of LANES elements, in one line of the cache, that is a value."""
+        b, count = self.builder, self.known["LANES"]
+        lanes = ir.VectorType(I32, count)
+        elements = b.load(b.bitcast(self.pointer(node), lanes.as_pointer()), align=4 * count)
+        value = b.trunc(self.integer(node.args[2]), I32)
+        undefined, first = ir.Constant(lanes, ir.Undefined), ir.Constant(I32, 0)
+        each = b.shuffle_vector(
+            b.insert_element(undefined, value, first), undefined, ir.Constant(lanes, [0] * count)
+        )
+        found = b.bitcast(b.icmp_signed("==", elements, each), ir.IntType(count))
+        return b.zext(found, I64)
 
     def pointer(self, node: ast.expr) -> ir.Value:
         """An array, or `at(array, index)`: the part of it that begins there."""

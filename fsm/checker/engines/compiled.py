@@ -152,6 +152,7 @@ class CompiledSearch(Keeping):
                 at["recent"],
                 0,
                 worker.boxes.address,
+                worker.box,
                 at["filled"],
                 len(self.workers),
                 self.fanout,

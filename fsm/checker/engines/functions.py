@@ -16,17 +16,23 @@ if TYPE_CHECKING:
     from epochgate.fsm.checker.compiler.machine_code import MachineCode
 
 
-BOX_SHARED = 1 << 16
-"""Keys in a box of one of several workers, who wait for each other between rounds."""
 NO_KEY = -1
 """Keys are not negative."""
 BLOCK = 1 << 16
 """Keys of a level that are kept together."""
 
 
-def box_size(program: Program, workers: int) -> int:
+BOX_MIN, BOX_MAX = 1 << 12, 1 << 16
+"""Keys in a box: the more, the seldomer the tables drive all else out of the fast cache."""
+BOXES_SHARE = 16
+"""Boxes take no more than such a part of the memory, where they can be that small."""
+
+
+def box_size(program: Program, workers: int, memory_max: int) -> int:
     """How many keys a box has; those of one state fill no more than a quarter."""
-    size = k.BOX if workers == 1 else BOX_SHARED
+    size = BOX_MAX
+    while size > BOX_MIN and 8 * size * workers * workers * BOXES_SHARE > memory_max:
+        size //= 2
     while size < 4 * program.fanout:
         size *= 2
     return size
@@ -44,7 +50,6 @@ def compiled_target(
         "BLOCKS": blocks,
         "FIRST": first,
         "WIDTH": width,
-        "BOX": box_size(program, workers),
     }
     reducing: tuple[Any, ...] = ()
     if program.reduction is not None:
@@ -69,7 +74,7 @@ class Functions:
         self.put = function("put", *[p] * 5, i)
         self.slot_of = function("slot_of", p, p, p, i)
         self.collect = function("collect", p, p, p, i, i, i, i, p, p)
-        self.gather = function("gather", *[p] * 9, i, p, p, i, i, p)
+        self.gather = function("gather", *[p] * 9, i, p, i, p, i, i, p)
         self.receive = function("receive", p, i, i, i, *[p] * 6)
         self.admit = function("admit", p, i, i, *[p] * 6)
         self.spell = function("spell", p, i, i, p, p, p, p)
@@ -84,7 +89,7 @@ class Functions:
 class Worker:
     """The buffers of one thread, and the states of the next level that it has found."""
 
-    def __init__(self, program: Program, workers: int = 1) -> None:
+    def __init__(self, program: Program, workers: int = 1, memory_max: int = 0) -> None:
         fanout = program.fanout
         self.status = np.zeros(k.STATUS_WORDS, np.int64)
         self.status[[k.FAULT, k.STEP]] = -1
@@ -93,7 +98,7 @@ class Worker:
         self.act = np.empty(fanout + 1, np.uint16)
         self.covered = np.zeros(program.covers + 1, np.uint8)
         self.mixed = np.empty(k.BATCH, np.int64)
-        self.box = box_size(program, workers)
+        self.box = box_size(program, workers, memory_max)
         self.boxes = Region(workers * self.box, np.int64)
         self.filled = np.zeros(workers, np.int64)
         self.recent = np.full(1 << 64 - k.RECENT_SHIFT, NO_KEY, np.int64)

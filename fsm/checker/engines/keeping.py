@@ -50,7 +50,7 @@ class Keeping(Search):
         """How many states were known when the plan was made."""
         slots = slots_to_begin_with(memory_max // workers)
         self.tables = [Table(self.key_bits, first, slots) for _ in range(workers)]
-        self.workers = [Worker(program, workers) for _ in range(workers)]
+        self.workers = [Worker(program, workers, memory_max) for _ in range(workers)]
         self.expanding: Level = []
         self.stack: Region | None = None
         self.listed = 0

@@ -42,13 +42,10 @@ from epochgate.fsm.checker.engines.store_kernels import (
 # Constants of a program, replaced when it is compiled.
 BLOCKS, FIRST, WIDTH = 0, 0, 0
 
-BATCH = 1024
+BATCH = 512
 """Keys that are entered together: enough to hide the memory's delay, and few enough to stay in the
 fast cache.
 """
-BOX = 1 << 14
-"""Keys in a box, of one worker."""
-
 RECENT_SHIFT = 50
 """Most successors were others' successors a moment ago: one of the last 2 ** (64 - RECENT_SHIFT)
 keys is not put into a box once more, and no table is asked for it.
@@ -104,6 +101,7 @@ def gather(
     recent: Words,
     are_all: int,
     boxes: Words,
+    box: int,
     filled: Words,
     workers: int,
     fanout: int,
@@ -115,7 +113,7 @@ def gather(
     """
     head = status[HEAD]
     end = status[END]
-    room = BOX - fanout
+    room = box - fanout
     verdict = DONE
     while head < end:
         if status[VALUE_END] - status[VALUE_NEXT] < fanout * 2 * W:
@@ -137,14 +135,14 @@ def gather(
             if are_all == 0:
                 is_recent = recent[place] == key
                 recent[place] = key
-            if is_recent == 0:
-                to = 0
-                if PARALLEL:
-                    to = (((mixed ^ (key >> 32)) & LOW) * workers) >> 32
-                n = filled[to]
-                boxes[to * BOX + n] = key
-                filled[to] = n + 1
-                is_full = is_full | (n + 1 > room)
+            to = 0
+            if PARALLEL:
+                to = (((mixed ^ (key >> 32)) & LOW) * workers) >> 32
+            # Written in any case: whether a key is a recent one cannot be foreseen.
+            n = filled[to]
+            boxes[to * box + n] = key
+            filled[to] = n + 1 - is_recent
+            is_full = is_full | (n >= room)
             q += 1
         status[TRANSITIONS] = status[TRANSITIONS] + m
         if status[FAULT] >= 0:
@@ -192,7 +190,7 @@ def receive(
         n = status[NEXT]
         q = begin
         while q < stop:
-            found = enter(main, extras, shape, mixed[q - begin], level)
+            found = enter(main, extras, shape, mixed[q - begin], level, 0)
             if found > 0:
                 new[n] = keys[q]
                 n += 1
@@ -331,7 +329,7 @@ def descend(
             key = fold(
                 out, q, scratch, at(scratch, W), at(scratch, 3 * W), values, plan, slots, status
             )
-            found = enter(main, extras, shape, scrambled(key, shape), level)
+            found = enter(main, extras, shape, scrambled(key, shape), level, 0)
             if found < 0:
                 break
             if found > 0:

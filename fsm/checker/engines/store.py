@@ -120,7 +120,7 @@ class Table:
 
     def _lay_out(self, slots: int) -> None:
         self.shape = shape(slots, self._plan, self._number_bits, self._key_bits, self._level_bits)
-        self.slots, self.length = slots, slots + s.REACH
+        self.slots, self.length = slots, slots + s.REACH * s.LANES
         self._main = Region(self.length, np.uint32)
         self._extras = Region(self.length * self.stride, np.uint8)
         self.arguments = (
@@ -172,6 +172,7 @@ class Table:
         slot_bytes = 4 + self.stride
         factor = 2.0 if self.bytes < DOUBLED_UP_TO else 1.5
         slots = min(int(self.slots * factor), self.slots + spare_bytes // slot_bytes, SLOTS_MAX)
+        slots -= slots % s.LANES
         if slots > self.slots * GROWTH_MIN:
             self._pledged = slots * slot_bytes
             return slots
@@ -252,10 +253,11 @@ def shape(slots: int, plan: Plan, number_bits: int, key_bits: int, level_bits: i
     """How a table of `slots` slots is laid out."""
     found = np.zeros(s.SHAPE_WORDS, np.int64)
     bits = key_bits or len(plan.parts) * number_bits
-    step_bits = slots.bit_length() - 1
+    groups = slots // s.LANES
+    step_bits = groups.bit_length() - 1
     extra = max(0, bits - step_bits + s.REACH_BITS - 32)
     stride = -(-(extra + level_bits) // 8)
-    found[s.SLOTS], found[s.STEP_BITS], found[s.BITS] = slots, step_bits, bits
+    found[s.GROUPS], found[s.STEP_BITS], found[s.BITS] = groups, step_bits, bits
     found[s.PARTS], found[s.PART_BITS] = len(plan.parts), plan.part_bits
     found[s.NUMBER_BITS], found[s.STRIDE], found[s.EXTRA] = number_bits, stride, extra
     found[s.LEVEL_MAX] = (1 << 8 * stride - extra) - 1

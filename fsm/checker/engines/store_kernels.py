@@ -5,11 +5,12 @@ words, each kept once for all states, with a number. A plan says which numbers a
 which get numbers in the same way, until few are left; these, side by side, are the state's *key*
 (with one word the word itself).
 
-A key is scrambled to `x`, by steps that can be undone, and x is kept in an open hash table. The
-place in the table tells much of x, so a slot has only what the place does not tell: its *rest*, and
-how far the slot lies behind the place where x belongs. The lower 32 bits of that are one array; its
-further bits, and the level of the state, are the state's bytes in another, which is read only where
-the 32 bits agree. The number of slots is any number, so a table need not double to grow.
+A key is scrambled to `x`, by steps that can be undone, and x is kept in an open hash table of
+groups of slots. The group tells much of x, so a slot has only what the group does not tell: its
+*rest*, and how far the group lies behind the one where x belongs. The lower 32 bits of that are one
+array, in which a group is a line of the cache and compared at once; its further bits, and the level
+of the state, are the state's bytes in another, which is read only where the 32 bits agree. The
+number of groups is any number, so a table need not double to grow.
 
 Functions here are translated by `epochgate.fsm.checker.compiler.kernel`; they never run as Python.
 """
@@ -30,11 +31,13 @@ Bytes = Any
 W, PARALLEL, BLOCKS, FIRST, WIDTH, KEY_BITS = 1, 0, 0, 0, 0, 0
 
 # A table's shape.
-SLOTS, STEP_BITS, NUMBER_BITS, BITS, STRIDE, EXTRA, LEVEL_MAX, PARTS, PART_BITS = range(9)
+GROUPS, STEP_BITS, NUMBER_BITS, BITS, STRIDE, EXTRA, LEVEL_MAX, PARTS, PART_BITS = range(9)
 SHAPE_WORDS = 9
-REACH_BITS = 11
-REACH = 2047
-"""The farthest that a slot lies behind the place of its state."""
+LANES = 16
+"""Slots of a group, which are looked at together: four bytes each, a line of the cache."""
+REACH_BITS = 7
+REACH = (1 << REACH_BITS) - 1
+"""How many groups a state may be in, from the one where it belongs on."""
 
 # A plan: how many parts a key has, with how many bits each; how many pairs there are. Then, for
 # each pair, the two items that it joins, and the items that are the parts. Items are numbered:
@@ -122,6 +125,11 @@ def fold(
         else:
             made[k] = number_of(values, slots, status, word)
     pairs = plan[PLAN_PAIRS]
+    key = 0
+    if pairs == 0:
+        for k in unroll(W):
+            key = (key << plan[PLAN_BITS]) | made[k]
+        return key
     m = 0
     while m < pairs:
         a = plan[PLAN_FIRST + 2 * m]
@@ -133,7 +141,6 @@ def fold(
         else:
             made[W + m] = number_of(values, slots, status, (left << 32) | right)
         m += 1
-    key = 0
     part = PLAN_FIRST + 2 * pairs
     last = part + plan[PLAN_PARTS]
     while part < last:
@@ -208,8 +215,16 @@ def unscrambled(x: int, shape: Words) -> int:
 
 
 def place_of(x: int, shape: Words) -> int:
-    """Where x belongs: its first 32 bits, as a share of all slots."""
-    return ((x >> (shape[BITS] - 32)) * shape[SLOTS]) >> 32  # type: ignore[no-any-return]
+    """The first slot of the group where x belongs: its first 32 bits, as a share of all groups."""
+    return (((x >> (shape[BITS] - 32)) * shape[GROUPS]) >> 32) * LANES  # type: ignore[no-any-return]
+
+
+def rest_of(x: int, shape: Words) -> int:
+    """What the place of x does not tell, and 1 for the first group where x may be."""
+    low = shape[BITS] - 32
+    share = (x >> low) * shape[GROUPS]
+    rest = (((share & LOW) >> shape[STEP_BITS]) << low) | (x & ((1 << low) - 1))
+    return (rest << REACH_BITS) | 1  # type: ignore[no-any-return]
 
 
 def extra_at(extras: Bytes, shape: Words, j: int) -> int:
@@ -228,28 +243,39 @@ def level_at(extras: Bytes, shape: Words, j: int) -> int:
     return extra_at(extras, shape, j) >> shape[EXTRA]  # type: ignore[no-any-return]
 
 
-def enter(main: Halves, extras: Bytes, shape: Words, x: int, level: int) -> int:
-    """Keep x: 1 if it is new, 0 if it is known, -1 if no slot within reach is free."""
-    low = shape[BITS] - 32
-    share = (x >> low) * shape[SLOTS]
-    j = share >> 32
-    rest = (((share & LOW) >> shape[STEP_BITS]) << low) | (x & ((1 << low) - 1))
-    wanted = (rest << REACH_BITS) | 1
+def same_at(main: Halves, extras: Bytes, shape: Words, j: int, wanted: int) -> int:
+    """Which slot of the group at j keeps `wanted`; -1 if none does."""
+    found = alike(main, j, wanted)
     extra = shape[EXTRA]
-    last = j + REACH
+    while found != 0:
+        slot = j + lowest(found)
+        if extra == 0:
+            return slot
+        if ((extra_at(extras, shape, slot) ^ (wanted >> 32)) & ((1 << extra) - 1)) == 0:
+            return slot
+        found = found & (found - 1)
+    return -1
+
+
+def enter(main: Halves, extras: Bytes, shape: Words, x: int, level: int, is_new: int) -> int:
+    """Keep x: 1 if it is new, as one knows beforehand or not, 0 if it is there, -1 if no slot
+    within reach is free.
+    """
+    j = place_of(x, shape)
+    wanted = rest_of(x, shape)
+    last = j + REACH * LANES
     while j < last:
-        e = main[j]
-        if e == 0:
+        if is_new == 0:
+            if same_at(main, extras, shape, j, wanted) >= 0:
+                return 0
+        free = alike(main, j, 0)
+        if free != 0:
+            j = j + lowest(free)
             main[j] = wanted
-            keep_extra(extras, shape, j, (level << extra) | (wanted >> 32))
+            keep_extra(extras, shape, j, (level << shape[EXTRA]) | (wanted >> 32))
             return 1
-        if e == (wanted & LOW):
-            if extra == 0:
-                return 0
-            if ((extra_at(extras, shape, j) ^ (wanted >> 32)) & ((1 << extra) - 1)) == 0:
-                return 0
         wanted += 1
-        j += 1
+        j = j + LANES
     return -1
 
 
@@ -269,11 +295,11 @@ def kept_at(main: Halves, extras: Bytes, shape: Words, j: int) -> int:
     whole = main[j]
     if extra > 0:
         whole = whole | ((extra_at(extras, shape, j) & ((1 << extra) - 1)) << 32)
-    place = j + 1 - (whole & REACH)
+    place = j // LANES + 1 - (whole & REACH)
     rest = whole >> REACH_BITS
     low = shape[BITS] - 32
     share = (place << 32) + ((rest >> low) << shape[STEP_BITS])
-    first = (share + shape[SLOTS] - 1) // shape[SLOTS]
+    first = (share + shape[GROUPS] - 1) // shape[GROUPS]
     return (first << low) | (rest & ((1 << low) - 1))  # type: ignore[no-any-return]
 
 
@@ -296,7 +322,7 @@ def move(
             if is_alike == 0:
                 x = scrambled(unscrambled(x, old_shape), shape)
             level = level_at(old_extras, old_shape, j)
-            if enter(main, extras, shape, x, level) < 0:
+            if enter(main, extras, shape, x, level, 1) < 0:
                 return 0
         j += 1
     return 1
@@ -304,20 +330,14 @@ def move(
 
 def find(main: Halves, extras: Bytes, shape: Words, x: int) -> int:
     """The slot of an x that is kept."""
-    low = shape[BITS] - 32
-    share = (x >> low) * shape[SLOTS]
-    j = share >> 32
-    rest = (((share & LOW) >> shape[STEP_BITS]) << low) | (x & ((1 << low) - 1))
-    wanted = (rest << REACH_BITS) | 1
-    extra = shape[EXTRA]
+    j = place_of(x, shape)
+    wanted = rest_of(x, shape)
     while True:
-        if main[j] == (wanted & LOW):
-            if extra == 0:
-                return j  # type: ignore[no-any-return]
-            if ((extra_at(extras, shape, j) ^ (wanted >> 32)) & ((1 << extra) - 1)) == 0:
-                return j  # type: ignore[no-any-return]
+        slot = same_at(main, extras, shape, j, wanted)
+        if slot >= 0:
+            return slot
         wanted += 1
-        j += 1
+        j = j + LANES
 
 
 def slot_of(main: Halves, extras: Bytes, shape: Words, key: int) -> int:
@@ -355,7 +375,7 @@ def put(main: Halves, extras: Bytes, shape: Words, keys: Words, levels: Halves, 
     new = 0
     i = 0
     while i < count:
-        found = enter(main, extras, shape, scrambled(keys[i], shape), levels[i])
+        found = enter(main, extras, shape, scrambled(keys[i], shape), levels[i], 0)
         if found < 0:
             return new
         new = new + found
@@ -372,9 +392,11 @@ STORES_INLINED = (
     scrambled,
     unscrambled,
     place_of,
+    rest_of,
     extra_at,
     level_at,
     keep_extra,
+    same_at,
     enter,
     kept_at,
     find,
@@ -401,3 +423,13 @@ def unroll(count: int) -> range:
 def claim(array: Any, index: int, value: int) -> int:
     """Put `value` where 0 is, at once; 1 unless another thread was faster."""
     raise only_compiled("claim")
+
+
+def alike(array: Any, index: int, value: int) -> int:
+    """A bit for each of LANES elements that is `value`."""
+    raise only_compiled("alike")
+
+
+def lowest(bits: int) -> int:
+    """The number of the lowest bit that is set; one must be."""
+    raise only_compiled("lowest")

@@ -120,6 +120,7 @@ def _successors(search: Keeping, state: int) -> list[int]:
         at["recent"],
         1,
         worker.boxes.address,
+        worker.box,
         at["filled"],
         1,
         search.fanout,

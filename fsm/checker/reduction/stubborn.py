@@ -60,7 +60,7 @@ def constants(steps: int, cases: int, conditions: int) -> dict[str, int]:
 
 
 def is_in(sets: Words, first: int, member: int) -> int:
-    """Whether a set has this member."""
+    """Return whether a set has this member."""
     word = sets[first + (member >> 6)]
     return (word >> (member & 63)) & 1  # type: ignore[no-any-return]  # of Any
 
@@ -267,5 +267,5 @@ def at(array: Any, index: int) -> Any:
 
 
 def rises(before: Any, after: Any, fault: Any, covered: Any) -> int:
-    """Whether the second state comes after the first one in the order of states."""
+    """Return whether the second state comes after the first one in the order of states."""
     raise NotImplementedError

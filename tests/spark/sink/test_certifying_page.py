@@ -11,7 +11,7 @@ import pytest
 from epochgate.runtime.testing.certification import Certificate, Guarantee, certify, report
 
 PAGE = Path(__file__).parents[3] / "docs" / "certifying.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+BLOCKS = re.findall(r"```py(?:thon)?\n(.*?)```", PAGE.read_text(), re.DOTALL)
 FIRST, CASE, BATCH, SECOND, THIRD = BLOCKS[:5]
 
 

@@ -1,0 +1,164 @@
+"""Each program of README and docs runs as it is copied, in a folder that is empty."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochgate.spark.java import ensure_java
+from tests.test_readme import PAGES, ROOT, run
+
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```\s*?$", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"\A\n*```text\n(.*?)```", re.DOTALL)
+OTHERWISE = {
+    "docs/steering.md": "how many batches run depends on the machine",
+    "docs/whole-job.md": "and so does the number of checkpoints",
+    "docs/checking.md": "shown is the output of `epochgate check`, which test_readme.py compares",
+}
+SLOW = re.compile("pyspark|epochgate.spark|certify_sink")
+FILE = re.compile(r"\A# (\w+\.py)\n")
+
+
+@dataclass
+class Shown:
+    """A program of a page: a block that defines what it uses, and blocks that go on from it."""
+
+    page: str
+    line: int
+    text: str
+    output: str
+    """The output that the page shows behind the block."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    """Modules that the page shows before it, and names in their first line."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page: str, kind: str) -> list[tuple[int, str, str]]:
+    """The line, text and shown output of each block."""
+    text = (ROOT / page).read_text("utf-8")
+    blocks = [found for found in BLOCK.finditer(text) if found[2] == kind]
+    shown = [OUTPUT.match(text[found.end() :]) for found in blocks]
+    return [
+        (text[: block.start()].count("\n") + 1, textwrap.dedent(block[3]), out[1] if out else "")
+        for block, out in zip(blocks, shown, strict=True)
+    ]
+
+
+def bound(text: str) -> set[str]:
+    """The names that a program defines."""
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def lacking(texts: list[str], folder: Path) -> dict[int, set[str]]:
+    """The names that the programs use and do not define, by the number of the program."""
+    for number, text in enumerate(texts):
+        (folder / f"{number}.py").write_text(text, "utf-8")
+    options = ["--isolated", "--no-cache", "--select=F821", "--output-format=json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", *options, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    missing: dict[int, set[str]] = {}
+    for one in found:
+        name = one["message"].split("`")[1] if one["code"] == "F821" else one["message"]
+        missing.setdefault(int(Path(one["filename"]).stem), set()).add(name)
+    return missing
+
+
+def programs(folder: Path) -> list[Shown]:
+    blocks = [(page, *block) for page in PAGES for block in blocks_of(page, "python")]
+    goes_on = lacking([text for _, _, text, _ in blocks], folder)
+    shown: list[Shown] = []
+    for number, (page, line, text, output) in enumerate(blocks):
+        before = [one for one in shown if one.page == page]
+        names = goes_on.get(number, set())
+        known = [len(names & bound(one.text)) for one in before]
+        if any(known):
+            begun = max(zip(known, before, strict=True), key=lambda pair: pair[0])[1]
+            begun.text += f"\n\n{text}"
+            begun.output += output
+            continue
+        named = [(FILE.match(one.text), one.text) for one in before]
+        shown.append(Shown(page, line, text, output, {n[1]: whole for n, whole in named if n}))
+    return shown
+
+
+def shown_programs() -> list[Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        found = programs(Path(folder))
+    marks = [pytest.mark.programs, pytest.mark.spark]
+    return [
+        pytest.param(one, id=one.name, marks=marks if SLOW.search(one.text) else [])
+        for one in found
+    ]
+
+
+@pytest.mark.parametrize("shown", shown_programs())
+def test_a_program_of_a_page_runs(shown: Shown, tmp_path: Path) -> None:
+    for name, text in shown.files.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    text = shown.text
+    if "\ndef test_" in text:
+        text += "\n\nimport sys, pytest\n"
+        text += "if __name__ == '__main__':\n    sys.exit(pytest.main(['-q', __file__]))\n"
+    told = run(text, tmp_path, timeout_s=200)
+    if shown.page not in OTHERWISE and "\ndef test_" not in text:
+        assert [line for line in shown.output.splitlines() if line not in told.splitlines()] == []
+
+
+@pytest.mark.programs
+@pytest.mark.spark
+def test_the_ten_minutes_end_with_each_row_once(tmp_path: Path) -> None:
+    page = "docs/start.md"
+    [(_, orders, _)] = blocks_of(page, "python")
+    run(orders, tmp_path, timeout_s=60)
+    commands = [text for _, text, _ in blocks_of(page, "sh")]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "JAVA_HOME": str(ensure_java())}
+    told = subprocess.run(
+        ["bash", "-c", "\n".join(commands)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert "next start of the job begins from checkpoint" in told.stdout, told.stderr
+    assert told.stdout.endswith("10000 rows, 10000 different\n"), told.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_fragment_of_a_page_can_be_read(page: str) -> None:
+    for line, text, _ in blocks_of(page, "py"):
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            pytest.fail(f"{page}:{line + (error.lineno or 0)}: {error}")
