@@ -23,6 +23,8 @@ from epochgate.fsm import System
 DRAWN = ("svg", "table")
 """The formats that are written unless others are asked for."""
 SUFFIXES = {"svg": ".svg", "png": ".png", "dot": ".dot", "mermaid": ".mmd", "table": ".md"}
+PICTURED = {"svg", "png", "dot"}
+"""The formats that need the packages of drawing."""
 INDEX = "README.md"
 MARK = "<!-- Written by `epochgate draw`. -->"
 
@@ -57,15 +59,19 @@ class Collection:
     ) -> None:
         self._formats = tuple(formats)
         self._is_whole = bool(systems) and {*DRAWN} <= {*self._formats}
+        has_sources = not PICTURED.isdisjoint(self._formats)
         self._texts: dict[str, str] = {}
         self._pictures: dict[str, Diagram] = {}
         for name, machine in machines.items():
             painting = (paintings or {}).get(name)
-            self._add(name, forms(machine, painting), machine_mermaid(machine))
+            sources = forms(machine, painting) if has_sources else ()
+            self._add(name, sources, machine_mermaid(machine))
             if "table" in self._formats:
                 shown = f"{name}.svg" if "svg" in self._formats else None
                 self._texts[f"{name}.md"] = machine_table(machine, shown, painting)
-        pictures = overviews(systems) if systems else {}
+        pictures: dict[str, tuple[str, ...]] = {OVERVIEW: ()} if systems else {}
+        if systems and has_sources:
+            pictures = overviews(systems)
         for name, sources in pictures.items():
             self._add(name, sources, overview_mermaid(systems) if name == OVERVIEW else "")
         if self._is_whole:

@@ -42,7 +42,7 @@ _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDI
 
 
 class LayoutUnavailable(UsageError):
-    """A package that lays out or measures is not installed."""
+    """A package that writes, measures or lays out a diagram is not installed."""
 
 
 class LayoutFailed(EpochgateError):
@@ -60,7 +60,7 @@ def render_all(diagrams: Sequence[Diagram]) -> list[bytes]:
     Raises LayoutUnavailable when a package is missing, LayoutFailed when Graphviz refuses a source.
     """
     if importlib.util.find_spec("pygraphviz") is None:
-        raise _unavailable("the package pygraphviz, which has Graphviz in it, is not installed")
+        raise unavailable("the package pygraphviz, which has Graphviz in it, is not installed")
     fonts = _font_folder()
     with tempfile.TemporaryDirectory(prefix="epochgate-layout-") as name:
         folder = Path(name)
@@ -102,7 +102,7 @@ def _finished(path: Path) -> bytes:
 def _font_folder() -> Path:
     spec = importlib.util.find_spec("font_roboto")
     if spec is None or spec.origin is None:
-        raise _unavailable("the package font-roboto is not installed")
+        raise unavailable("the package font-roboto is not installed")
     return Path(spec.origin).parent / "files"
 
 
@@ -114,7 +114,8 @@ def _font_settings(fonts: Path, cache: Path) -> str:
     )
 
 
-def _unavailable(reason: str) -> LayoutUnavailable:
+def unavailable(reason: str) -> LayoutUnavailable:
+    """The error for a package that is not installed, with what to install."""
     return LayoutUnavailable(
         f"No diagram can be laid out: {reason}.\n"
         "Install the drawing packages, which need no Graphviz: pip install 'epochgate[draw]'"

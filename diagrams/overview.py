@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import TYPE_CHECKING
 
 from epochgate.diagrams import theme
 from epochgate.diagrams.passages import spaced
 from epochgate.diagrams.picture import (
     broken,
     broken_list,
+    digraph,
+    escape,
     font,
-    header,
     line_samples,
     look,
-    quoted,
+    node_name,
     sample,
     titled,
 )
@@ -30,6 +31,9 @@ from epochgate.diagrams.theme import CARD_FILL, CARD_LINE, SOFT
 from epochgate.fsm import Machine, System
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.fsm.subset import Subset, check_system
+
+if TYPE_CHECKING:
+    from graphviz import Digraph
 
 OVERVIEW, OTHERS = "overview", "others"
 CHARACTERS_MAX = 26, 22, 18, 15
@@ -118,14 +122,16 @@ class Overview:
     def joined(self) -> str:
         """The DOT source of the systems with arrows; empty if there is none."""
         whole = [(system, arrows) for system, arrows, _, is_whole in self._parted() if is_whole]
-        parts = [part for system, arrows in whole for part in self._joined(system, arrows)]
-        if not parts:
+        if not whole:
             return ""
         named = (x for _, arrows in whole for names in arrows.values() for x in names)
         told = "on an arrow: what one machine fires or tells in another"
         name = " and ".join(system.__name__ for system, _ in whole)
         title = titled(name, "which machine triggers which", self._legend(told, named))
-        return "".join([header(OVERVIEW, nodesep="0.15"), title, *parts, "}\n"])
+        graph = digraph(OVERVIEW, title, nodesep="0.15")
+        for system, arrows in whole:
+            self._join(graph, system, arrows)
+        return "".join(graph)
 
     def others(self) -> str:
         """The DOT source of the grid; empty if there is nothing in it."""
@@ -141,7 +147,9 @@ class Overview:
         lines = "".join(f"<TR>{''.join(row)}</TR>" for row in rows)
         told = "tells: through which ports it reaches the world"
         title = titled("machines", "that trigger no other", self._legend(told))
-        return f'{header(OTHERS)}{title}  "others" [label=<{_table(6)}{lines}</TABLE>>]\n}}\n'
+        graph = digraph(OTHERS, title)
+        graph.node("others", f"<{_table(6)}{lines}</TABLE>>")
+        return "".join(graph)
 
     def _legend(self, told: str, named: Iterable[str] = ()) -> list[str]:
         samples = [sample("machine", _look(theme.STATE_FILL, theme.STATE_LINE))]
@@ -152,21 +160,21 @@ class Overview:
         text = f'<TD ALIGN="LEFT">{font(told, SOFT, 10)}</TD>'
         return ["".join([*samples, *line_samples(map(theme.way, named))]), text]
 
-    def _joined(self, system: type[System], arrows: Arrows) -> Iterator[str]:
-        """The machines of a system, and the arrows between them."""
+    def _join(self, graph: Digraph, system: type[System], arrows: Arrows) -> None:
+        """Add the machines of a system, and the arrows between them."""
         met, first = {name for pair in arrows for name in pair}, next(iter(system.MACHINES))
         for name, machine in system.MACHINES.items():
             label = self._cell(name, machine, "", unwired(system, name))
-            yield f"  {quoted(name)} [label=<{_table(0)}<TR>{label}</TR></TABLE>>]\n"
+            graph.node(node_name(name), f"<{_table(0)}<TR>{label}</TR></TABLE>>")
             if name not in met and name != first:
-                yield f'  {quoted(first)} -> {quoted(name)} [style="invis"]\n'
+                graph.edge(node_name(first), node_name(name), style="invis")
         for (source, target), names in arrows.items():
-            middle, kinds = quoted(f"{source} to {target}"), [*map(theme.way, names)]
-            yield f"  {middle} [label=<{self._listed(names)}>]\n"
-            color, style = theme.WAYS[max(theme.WAYS, key=kinds.count)]
-            shown = look(color, style)
-            yield f'  {quoted(source)} -> {middle} [{shown} arrowhead="vee"]\n'
-            yield f"  {middle} -> {quoted(target)} [{shown}]\n"
+            tail, head = node_name(source), node_name(target)
+            middle, kinds = f"{tail} to {head}", [*map(theme.way, names)]
+            graph.node(middle, f"<{self._listed(names)}>")
+            shown = look(*theme.WAYS[max(theme.WAYS, key=kinds.count)])
+            graph.edge(tail, middle, arrowhead="vee", **shown)
+            graph.edge(middle, head, **shown)
 
     def _listed(self, names: Sequence[str]) -> str:
         """Names of triggers and messages as a card, each in the colour of its kind."""

@@ -8,16 +8,18 @@ folded step by step; the layout takes the first that fits a page.
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from epochgate.diagrams import theme
 from epochgate.diagrams.description import Description, Mark, Painting
-from epochgate.diagrams.layout import FONT
+from epochgate.diagrams.layout import FONT, unavailable
 from epochgate.diagrams.passages import (
-    Passage,
     Shared,
     described,
     guards,
@@ -30,6 +32,9 @@ from epochgate.diagrams.passages import (
 from epochgate.diagrams.theme import CARD_FILL, CARD_LINE, INK, SOFT
 from epochgate.fsm import Row
 
+if TYPE_CHECKING:
+    from graphviz import Digraph
+
 FULL, GUARDS, TRIGGERS = "full", "guards", "triggers"
 """The columns of a row that a card shows: all, those with the condition, or the trigger alone."""
 FORMS = (
@@ -37,37 +42,47 @@ FORMS = (
     *((GUARDS, 34), (GUARDS, 26), (TRIGGERS, 30), (TRIGGERS, 22)),
 )
 """The details of a card and the length of its lines, from the most to the least."""
+START, SHARED = "the start", "the shared rows"
 LEFT = '<BR ALIGN="LEFT"/>'
 REST = "<TD></TD>" * 20
 """The end of a line of a legend: cells share the room that is left, and most of it is here."""
 
 
-def header(name: str, **settings: str) -> str:
-    """The opening of a digraph: its name and the defaults of graph, nodes and edges."""
-    chosen = {
-        "bgcolor": "white",
-        "fontcolor": INK,
-        "fontname": FONT,
-        "nodesep": "0.22",
-        "pad": "0.1",
-        "rankdir": "TB",
-        "ranksep": "0.3",
-        **settings,
-    }
-    graph = " ".join(f"{key}={quoted(value)}" for key, value in chosen.items())
-    return (
-        f"digraph {quoted(name)} {{\n"
-        f"  graph [{graph}]\n"
-        f'  node [fontcolor="{INK}" fontname="{FONT}" fontsize="11" shape="plain"]\n'
-        f'  edge [arrowsize="0.75" color="{theme.NORMAL}" fontcolor="{INK}" fontname="{FONT}" '
-        f'fontsize="10" penwidth="1.3"]\n'
+def digraph(name: str, title: str, **settings: str) -> Digraph:
+    """An empty picture: its title, and how its nodes and edges look unless they say otherwise.
+
+    Raises LayoutUnavailable when the package graphviz, which writes and quotes DOT, is missing.
+    """
+    if importlib.util.find_spec("graphviz") is None:
+        raise unavailable("the package graphviz, which writes its source, is not installed")
+    import graphviz
+
+    about = {"bgcolor": "white", "label": title, "labeljust": "l", "labelloc": "t", "pad": "0.1"}
+    spread = {"nodesep": "0.22", "rankdir": "TB", "ranksep": "0.3"}
+    text = {"fontcolor": INK, "fontname": FONT}
+    line = {"arrowsize": "0.75", "color": theme.NORMAL, "fontsize": "10", "penwidth": "1.3"}
+    return graphviz.Digraph(
+        graphviz.escape(name),
+        graph_attr=text | about | spread | settings,
+        node_attr=text | {"fontsize": "11", "shape": "plain"},
+        edge_attr=text | line,
     )
 
 
-def quoted(text: str) -> str:
-    """Quote a DOT identifier or plain attribute."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def node_name(name: str) -> str:
+    """The name of a state or machine as that of a node, percent-encoded: a colon would begin a
+    port, and what has no blank is never the name of a card. "=" is in the place of "%", since a
+    name that begins with that is none to Graphviz.
+
+    >>> node_name("half_open"), node_name("a: b")
+    ('half_open', 'a=3A=20b')
+    """
+    return quote(name, safe="").replace("%", "=")
+
+
+def escape(text: str) -> str:
+    """Escape text for a label, where Graphviz reads backslashes as well as HTML."""
+    return html.escape(text).replace("\\", "\\\\")
 
 
 def font(text: str, color: str = "", size: int = 0) -> str:
@@ -89,7 +104,7 @@ def titled(title: str, subtitle: str, legend: Sequence[str]) -> str:
     ]
     rows = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
     table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="1">{rows}</TABLE>'
-    return f'  label=<{table}> labelloc="t" labeljust="l"\n'
+    return f"<{table}>"
 
 
 def sample(words: str, look: str, inside: str = "", width: int = 20) -> str:
@@ -127,29 +142,28 @@ class Picture:
     def dot(self) -> str:
         """The DOT source."""
         machine = self.machine
-        parts = [header(machine.name), self._title()]
-        parts.append(
-            f'  "start" [shape="circle" style="filled" color="{INK}" fillcolor="{INK}" label="" '
-            f'width="0.14"]\n'
-        )
-        parts += [self._state(state) for state in machine.states]
-        parts.append(f'  "start" -> {quoted(machine.initial)}\n')
+        graph = digraph(machine.name, self._title())
+        dot = {"shape": "circle", "style": "filled", "width": "0.14"}
+        graph.node(START, "", color=INK, fillcolor=INK, **dot)
+        for state in machine.states:
+            self._add_state(graph, state)
+        graph.edge(START, node_name(machine.initial))
         order = {state: number for number, state in enumerate(machine.states)}
         for number, passage in enumerate(passages(machine)):
-            middle = f"passage {number}"
-            parts.append(self._card(middle, passage))
+            middle, dest = f"passage {number}", node_name(passage.dest)
+            graph.node(middle, _card(f"<TR>{self._rows(passage.rows, passage.sources)}</TR>"))
             # A way back must not push its source above its dest.
             is_back = {source: order[source] > order[passage.dest] for source in passage.sources}
             for source in passage.sources:
-                shown = self._look(passage.rows, [source])
-                parts.append(_line(source, middle, is_back[source], f'{shown} arrowhead="vee"'))
+                shown = self._look(passage.rows, [source]) | {"arrowhead": "vee"}
+                _add_line(graph, node_name(source), middle, is_back[source], shown)
             shown = self._look(passage.rows, passage.sources)
-            parts.append(_line(middle, passage.dest, all(is_back.values()), shown))
+            _add_line(graph, middle, dest, all(is_back.values()), shown)
         if groups := shared(machine):
-            parts.append(self._shared(groups))
+            graph.node(SHARED, self._shared(groups))
             # Below everything: at the top a tall card would push the initial state down.
-            parts.append(f'  {quoted(machine.states[-1])} -> "shared" [style="invis"]\n')
-        return "".join([*parts, "}\n"])
+            graph.edge(node_name(machine.states[-1]), SHARED, style="invis")
+        return "".join(graph)
 
     def _title(self) -> str:
         machine, legend = self.machine, list[str]()
@@ -186,14 +200,14 @@ class Picture:
             legend.append("".join(cells))
         return titled(spaced(machine.name), machine.title + machine.each, legend)
 
-    def _look(self, rows: Sequence[Row], sources: Sequence[str]) -> str:
+    def _look(self, rows: Sequence[Row], sources: Sequence[str]) -> dict[str, str]:
         paints = {self.painting.on(row, sources).paint for row in rows}
         color, style = theme.WAYS[_way(rows)]
         if len(paints) == 1 and (paint := paints.pop()):
             color = theme.PAINTS[paint][0]
         return look(color, style)
 
-    def _state(self, state: str) -> str:
+    def _add_state(self, graph: Digraph, state: str) -> None:
         machine, mark = self.machine, self.painting.states.get(state)
         is_terminal = state in machine.terminal
         fill = theme.TERMINAL_FILL if is_terminal else theme.STATE_FILL
@@ -205,21 +219,17 @@ class Picture:
         if mark is not None and mark.paint:
             line, fill = theme.PAINTS[mark.paint]
             note = LEFT.join(["", font(escape(mark.note), line, 10)])
-        name = font(f"<B>{escape(spaced(state))}</B>", size=14)
+        title = font(f"<B>{escape(spaced(state))}</B>", size=14)
         rows = inner(machine, state)
         body = f"<HR/><TR>{self._rows(rows, [state])}</TR>" if rows else ""
         label = (
             f'<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="4" CELLSPACING="0">'
-            f"<TR><TD>{name}{note}</TD></TR>{body}</TABLE>"
+            f"<TR><TD>{title}{note}</TD></TR>{body}</TABLE>"
         )
-        borders = ' peripheries="2"' if is_terminal else ""
-        return (
-            f'  {quoted(state)} [shape="box" style="rounded,filled" fillcolor="{fill}" '
-            f'color="{line}" penwidth="1.4" margin="0.08,0.04"{borders} label=<{label}>]\n'
-        )
-
-    def _card(self, name: str, passage: Passage) -> str:
-        return _card(name, f"<TR>{self._rows(passage.rows, passage.sources)}</TR>")
+        box = {"shape": "box", "style": "rounded,filled", "margin": "0.08,0.04"}
+        box |= {"peripheries": "2"} if is_terminal else {}
+        name = node_name(state)
+        graph.node(name, f"<{label}>", color=line, fillcolor=fill, penwidth="1.4", **box)
 
     def _shared(self, groups: Sequence[Shared]) -> str:
         """The card of what several states take without being left."""
@@ -228,7 +238,7 @@ class Picture:
             told = broken(described(self.machine, group.states), "", self.characters_max)
             title = LEFT.join(font(f"<B>{escape(line)}</B>", size=11) for line in told) + LEFT
             parts += [f'<TD ALIGN="LEFT">{title}</TD>', self._rows(group.rows, group.states)]
-        return _card("shared", "".join(f"<TR>{part}</TR>" for part in parts))
+        return _card("".join(f"<TR>{part}</TR>" for part in parts))
 
     def _rows(self, rows: Sequence[Row], states: Sequence[str]) -> str:
         """Several rows as one left-aligned table cell; painted ones in cells of their own."""
@@ -294,10 +304,9 @@ def forms(machine: Description, painting: Painting | None = None) -> tuple[str, 
     return tuple(Picture(machine, chosen, *form).dot() for form in FORMS)
 
 
-def look(color: str, style: str) -> str:
+def look(color: str, style: str) -> dict[str, str]:
     """The attributes of a line."""
-    width = ' penwidth="2.2"' if style == "dotted" else ""
-    return f'color="{color}" style="{style}"{width}'
+    return {"color": color, "style": style} | ({"penwidth": "2.2"} if style == "dotted" else {})
 
 
 def broken(text: str, before: str = "", characters_max: int = 40) -> list[str]:
@@ -312,12 +321,12 @@ def broken_list(names: Iterable[str], characters_max: int) -> list[str]:
     return [line.replace("\u00a0", " ") for line in broken(whole, "", characters_max)]
 
 
-def _card(name: str, rows: str) -> str:
-    label = (
-        f'<TABLE BORDER="1" STYLE="ROUNDED" CELLBORDER="0" CELLPADDING="3" CELLSPACING="1" '
-        f'BGCOLOR="{CARD_FILL}" COLOR="{CARD_LINE}">{rows}</TABLE>'
+def _card(rows: str) -> str:
+    """The label of a card."""
+    return (
+        f'<<TABLE BORDER="1" STYLE="ROUNDED" CELLBORDER="0" CELLPADDING="3" CELLSPACING="1" '
+        f'BGCOLOR="{CARD_FILL}" COLOR="{CARD_LINE}">{rows}</TABLE>>'
     )
-    return f"  {quoted(name)} [label=<{label}>]\n"
 
 
 def _way(rows: Sequence[Row]) -> str:
@@ -330,9 +339,10 @@ def _ground(paint: str) -> str:
     return f' BGCOLOR="{theme.PAINTS[paint][1]}"' if paint else ""
 
 
-def _line(tail: str, head: str, is_back: bool, shown: str) -> str:
-    """One edge; a way back is drawn from its head, which is what the layout ranks by."""
-    first, second = (head, tail) if is_back else (tail, head)
-    if is_back:
-        shown = shown.replace("arrowhead", "arrowtail") + ' dir="back"'
-    return f"  {quoted(first)} -> {quoted(second)} [{shown}]\n"
+def _add_line(graph: Digraph, tail: str, head: str, is_back: bool, shown: dict[str, str]) -> None:
+    """Add one edge; a way back is drawn from its head, which is what the layout ranks by."""
+    if not is_back:
+        graph.edge(tail, head, **shown)
+        return
+    turned = {key.replace("arrowhead", "arrowtail"): value for key, value in shown.items()}
+    graph.edge(head, tail, dir="back", **turned)

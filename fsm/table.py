@@ -49,7 +49,7 @@ def _covers_everything(rows: tuple[Row, ...]) -> bool:
 
 
 def handling(rows: tuple[Row, ...]) -> Handling:
-    """How the rows of one state and trigger handle it."""
+    """Say how the rows of one state and trigger handle it."""
     if not rows:
         return Handling.REFUSED
     if not _covers_everything(rows):

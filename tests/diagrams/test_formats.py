@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,7 +17,7 @@ import pytest
 from epochgate.diagrams import theme
 from epochgate.diagrams.collection import SUFFIXES, Collection
 from epochgate.diagrams.description import Description, describe
-from epochgate.diagrams.layout import POINTS_MAX
+from epochgate.diagrams.layout import POINTS_MAX, LayoutUnavailable, render
 from epochgate.diagrams.mermaid import machine_mermaid, safe
 from epochgate.diagrams.overview import overview_mermaid
 from epochgate.diagrams.picture import forms
@@ -82,6 +84,42 @@ def test_the_dot_is_read_by_graphviz(drawn: Path, name: str) -> None:
     graph = pygraphviz.AGraph(string=(drawn / f"{name}.dot").read_text(encoding="utf-8"))
     machine = DRAWN[name]
     assert set(machine.states) <= set(graph.nodes())
+
+
+def test_no_name_is_read_as_a_port_a_tag_an_escape_or_another_node() -> None:
+    import pygraphviz
+
+    names = (
+        *("a: b", 'say "x"\\', "<b>bold</b>", "\\N and \\\\", "node", "é"),
+        *("the start", "passage 0", "the shared rows"),
+    )
+    rows = tuple(
+        Row("go", (here,), there, None, None, "by \\E")
+        for here, there in zip(names, (*names[1:], names[0]), strict=True)
+    )
+    odd = replace(DRAWN["nasty"], name='<n>: "\\', states=names, initial=names[0], rows=rows)
+    source = forms(odd)[0]
+    graph = pygraphviz.AGraph(string=source)
+    assert len(graph.nodes()) == 1 + 2 * len(names)
+    assert len(graph.edges()) == 1 + 2 * len(names)
+    assert not [edge for edge in graph.edges() if edge.attr["headport"] or edge.attr["tailport"]]
+    texts = ElementTree.fromstring(render(source, "svg")).itertext()
+    shown = [text.strip() for text in texts]
+    assert {odd.name, *names, "by \\E"} <= {*shown}
+    assert shown.count("by \\E") == len(names)
+
+
+@pytest.mark.parametrize("package", ["graphviz", "pygraphviz", "font_roboto"])
+def test_without_its_packages_only_pictures_are_refused(
+    package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
+    )
+    with pytest.raises(LayoutUnavailable, match=r"pip install 'epochgate\[draw\]'"):
+        Collection(DRAWN, [Job]).write(tmp_path)
+    assert Collection(DRAWN, [Job], formats=["table", "mermaid"]).write(tmp_path) == 5
 
 
 STATE_LINES = (
