@@ -69,6 +69,7 @@ html_css_files = ["site.css"]
 html_extra_path = ["_extra"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 pygments_style = "friendly"

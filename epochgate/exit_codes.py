@@ -67,6 +67,7 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         1: "it has failed, or was canceled or killed",
         2: "there is no such job",
     },
+    "ui": {0: "stopped by a signal", 2: "there is no such job"},
     "checkpoints": {
         0: "all is well",
         1: "a checkpoint is damaged or unreadable",
@@ -90,6 +91,7 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         2: "misuse",
     },
     "check": {code.value: meaning for code, meaning in MEANINGS.items()},
+    "explore": {0: "ended, or stopped by a signal", 2: "misuse"},
     "fuzz": {0: "nothing found", 1: "a test has failed", 2: "misuse"},
     "validate": {0: "all are accepted", 1: "one is refused", 2: "there is no trace"},
     "certify-sink": {

@@ -66,6 +66,7 @@ class Declaration:
 
     def check(self) -> None:
         self._forms()
+        self._names()
         faults = Faults()
         for check in (self._states, self._triggers):
             with faults.kept():
@@ -78,6 +79,27 @@ class Declaration:
             self._exclusion()
             self._reachability()
         self._arguments()
+
+    def _names(self) -> None:
+        """Refuse fields and methods in the place of what every machine has."""
+        from epochgate.fsm.machine import Machine  # which imports this module
+
+        machine = self.machine
+        taken = {*dir(Machine), "state", "system", "index"}
+        own = machine.__mro__[: machine.__mro__.index(Machine)]
+        methods = (n for c in own for n, member in vars(c).items() if inspect.isfunction(member))
+        named = {
+            **{n: "a method" for n in methods if n[:2] != "__"},
+            **dict.fromkeys(machine.INDEX, "an index set"),
+            **dict.fromkeys(machine.PORTS, "a port"),
+            **dict.fromkeys(machine.FIELDS, "a field"),
+        }
+        for name in named:
+            if name in taken:
+                raise self.fault(
+                    f"{name!r} is {named[name]}, and a name that every machine has; "
+                    f"choose another word"
+                )
 
     def _forms(self) -> None:
         """Refuse what other libraries take in place of a name, and say what to write."""

@@ -96,7 +96,7 @@ class System(Running):
         def fault(name: str, text: str) -> DeclarationError:
             return DeclarationError(f"{cls.__module__}.{cls.__name__}.{name}: {text}")
 
-        reserved = {*dir(System), *INSTANCE_ATTRIBUTES}
+        reserved = {*INSTANCE_ATTRIBUTES}.union(*map(dir, cls.__bases__))
         if unknown := sorted(set(cls.INDEX_SETS.values()) - set(cls.CONSTANTS)):
             raise fault("INDEX_SETS", f"{unknown} are not in CONSTANTS")
         for name in (*cls.CONSTANTS, *cls.MACHINES):

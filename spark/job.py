@@ -25,6 +25,7 @@ from epochgate.fsm.inside import shown
 from epochgate.runtime.api.committer import Committer
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.job_events import JobListener
+from epochgate.runtime.api.notebooks import fragment
 from epochgate.runtime.api.operator import Program
 from epochgate.runtime.api.raised import quoted
 from epochgate.runtime.api.reports import JobReport, JobResult
@@ -80,6 +81,15 @@ class JobStatus:
     tasks: list[TaskStatus]
     commit_on_input: bool = False
 
+    def _repr_html_(self) -> str:
+        head = ("subtask", "attempt", "state", "host", "process")
+        rows = [
+            (one.subtask, one.attempt, one.state, one.host or "", one.pid or "")
+            for one in self.tasks
+        ]
+        last = ("last checkpoint", self.last_checkpoint_id or "none")
+        return fragment("JobStatus", self.state, [last], head=head, rows=rows)
+
 
 class JobHandle:
     """A running job. As a context manager it cancels a job that runs at the end of the block.
@@ -117,6 +127,10 @@ class JobHandle:
             self.wait(LEAVE_PATIENCE_S)
         except TimeoutError:
             _log.error("the job has not ended %s s after it was canceled", LEAVE_PATIENCE_S)
+
+    def _repr_html_(self) -> str:
+        """Show the job as of now."""
+        return f"{self.status()._repr_html_()}{self.report._repr_html_()}"
 
     @property
     def report(self) -> JobReport:

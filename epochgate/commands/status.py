@@ -72,7 +72,7 @@ def told(status: RunStatus) -> Iterator[str]:
         yield from _told_without_run(status)
     else:
         yield from _told_head(status, run)
-        yield from aligned(_totals(run, status.at))
+        yield from aligned(totals(run, status.at))
         yield from _told_checkpoints(run, status.at)
         yield from _told_failures(run, status.at)
     if status.earlier:
@@ -117,7 +117,8 @@ def _told_head(status: RunStatus, run: RunSummary) -> Iterator[str]:
         yield f"last event {span(status.at - run.last_at)} ago{known}"
 
 
-def _totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
+def totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
+    """The figures of a run by their names."""
     from epochgate.commands.progress import FilesDone
     from epochgate.runtime.api.reports import size
 

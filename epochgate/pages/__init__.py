@@ -23,6 +23,8 @@ POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
+SERVED_POLICY: Final = POLICY.replace("form-action 'none'", "form-action 'self'")
+"""Of a page that a server of this package answers with, whose forms ask it for more."""
 
 
 def page(template: str, **values: Any) -> str:

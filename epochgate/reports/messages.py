@@ -53,13 +53,13 @@ def changes(step: TraceStep) -> Iterator[tuple[str, Any, Any]]:
         if place in step.channels:
             yield place, was, now
         else:
-            yield from _parts_that_differ(place, was, now)
+            yield from parts_that_differ(place, was, now)
 
 
-def _parts_that_differ(place: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+def parts_that_differ(place: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
     """The elements that differ.
 
-    >>> list(_parts_that_differ("job.is_free", [True, True], [True, False]))
+    >>> list(parts_that_differ("job.is_free", [True, True], [True, False]))
     [('job.is_free[1]', True, False)]
     """
     if not (isinstance(was, list) and isinstance(now, list) and len(was) == len(now)):
@@ -67,7 +67,7 @@ def _parts_that_differ(place: str, was: Any, now: Any) -> Iterator[tuple[str, An
         return
     for position, (before, after) in enumerate(zip(was, now, strict=True)):
         if before != after:
-            yield from _parts_that_differ(f"{place}[{position}]", before, after)
+            yield from parts_that_differ(f"{place}[{position}]", before, after)
 
 
 def owner_of(place: str) -> str:

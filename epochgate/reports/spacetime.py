@@ -7,7 +7,7 @@ texts reach into another. How it looks is in `epochgate/pages`: spacetime.html a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,9 +39,15 @@ Drawn = Mapping[str, Any]
 
 def hues(found: Counterexample) -> dict[str, int]:
     """A colour for each instance; those of one machine share it."""
-    kinds = dict.fromkeys(name.partition("[")[0] for name in found.initial)
+    return hues_of(found.initial)
+
+
+def hues_of(names: Iterable[str]) -> dict[str, int]:
+    """A colour for each instance of these; those of one machine share it."""
+    known = list(names)
+    kinds = dict.fromkeys(name.partition("[")[0] for name in known)
     numbers = {kind: number % HUES for number, kind in enumerate(kinds)}
-    return {name: numbers[name.partition("[")[0]] for name in found.initial}
+    return {name: numbers[name.partition("[")[0]] for name in known}
 
 
 def space_time(found: Counterexample) -> Drawn:

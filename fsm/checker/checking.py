@@ -240,6 +240,7 @@ class _Check:
         self.compile_seconds = time.perf_counter() - begun_s
         self.max_memory = usable_bytes() if options.max_memory is None else options.max_memory
         self.depth = 0
+        self.restored: list[Level] = []
         self.rests: dict[str, str] = {}
         self.refinements = Refinements(system, self.layout, self.program)
 
@@ -264,7 +265,8 @@ class _Check:
         options = self.options
         saved = None
         if options.resume is not None:
-            saved = SavedSearch(options.resume, self.program, type(self.system).__name__)
+            name = type(self.system).__name__
+            saved = SavedSearch(options.resume, self.program, name, self.properties)
         found: Found = None
         try:
             found = self._explore(saved)
@@ -331,7 +333,8 @@ class _Check:
             max_seconds=options.max_seconds,
             progress=options.progress,
         )
-        if is_new and (found := self._examined(level, budget, is_first=True)):
+        found = self._examined(level, budget, is_first=True) if is_new else self._restored_wrong()
+        if found:
             return found
         if options.order == "depth":
             return self._descend(budget)
@@ -358,6 +361,18 @@ class _Check:
         """Return what is wrong in the states of a level, or with the steps out of them."""
         if found := self.search.examine(level, self.demanded, budget.pause):
             return found
+        return self._unimplemented(level, is_first=is_first)
+
+    def _restored_wrong(self) -> Unimplemented | None:
+        """Return what the specifications do not have among the levels of a saved search, whose file
+        does not say how states were mapped.
+        """
+        wrong = (self._unimplemented(e, is_first=n == 0) for n, e in enumerate(self.restored))
+        return next(filter(None, wrong), None)
+
+    def _unimplemented(
+        self, level: Iterable[Sequence[int]], *, is_first: bool
+    ) -> Unimplemented | None:
         if not self.refinements.all:
             return None
         read = self.search.words
@@ -372,6 +387,8 @@ class _Check:
         if saved is not None:
             for number, (level, about) in enumerate(saved.levels(self.search)):
                 last, self.depth = level, number
+                if self.refinements.all:
+                    self.restored.append(level)
                 counted = (about["transitions"], about["terminal"], about["held"])
                 self.search.recount(*counted, about["left_out"])
         if last:

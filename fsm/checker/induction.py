@@ -14,17 +14,15 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from epochgate.errors import InvariantBroken, UsageError
-from epochgate.fsm.checker.compiler.ir import Program
+from epochgate.fsm.checker.compiler.ir import Fault, Program
 from epochgate.fsm.checker.compiler.layout import Layout
 from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
-from epochgate.fsm.checker.compiler.scope import SYSTEM
 from epochgate.fsm.checker.engines.choice import EngineUnavailable
 from epochgate.fsm.checker.engines.initial import initial_states
 from epochgate.fsm.checker.engines.interpreted import InterpretedTarget
@@ -131,9 +129,7 @@ def check_inductive(
     ]
     lowering = Lowering(made)
     own = {claim.name for claim in wanted} - {p.name for p in made.claims()}
-    functions = {name: lowering.method(SYSTEM, name) for name in own}
-    program = lowering.program()
-    program.properties = {**functions, **program.properties}
+    program = lowering.program(sorted(own))
     ready_s = time.perf_counter()
     check = _Inductive(made, program, lowering.layout, wanted, depth, without_faults)
     shown = check.run(None if max_seconds is None else ready_s + max_seconds)
@@ -212,40 +208,36 @@ class _Inductive:
                     shown.broken = broken
                     shown.counterexample = self._told(first[state], steps, broken, message)
                     return True
-            level = self._following(level, first) if remaining else {}
+            level = self._following(level, first, shown) if remaining else {}
+            if shown.counterexample is not None:
+                return True
         return False
 
     def _following(
-        self, level: dict[Words, tuple[Move, ...]], first: dict[Words, Words]
+        self, level: dict[Words, tuple[Move, ...]], first: dict[Words, Words], shown: Shown
     ) -> dict[Words, tuple[Move, ...]]:
-        """The states after those of a level that are not known; `first` is where each began."""
-        found = {}
+        """The states after those of a level that are not known, unless a step fails that must not;
+        `first` is where each began.
+        """
+        found: dict[Words, tuple[Move, ...]] = {}
+        failing = self._failing()
         for state, steps in level.items():
-            for step in self._enabled(state):
-                for choices, after in self._ways(state, step):
-                    if after not in first:
-                        first[after] = first[state]
-                        found[after] = (*steps, (step, choices))
+            for step, choices, after in self.plain.outcomes(state):
+                moves = _taken(steps, step, choices)
+                if isinstance(after, StepFault):
+                    if after.number in failing:
+                        fault = self.program.faults[after.number]
+                        shown.counterexample = self._told(first[state], moves, fault, fault.message)
+                        return found
+                elif after not in first:
+                    first[after] = first[state]
+                    found[after] = moves
             if len(first) > FIRST_STATES_MAX:
                 raise Unsolved(
                     f"the first {self.depth} states of the runs are more than "
                     f"{FIRST_STATES_MAX:,}; take a smaller depth, and lemmas instead"
                 )
         return found
-
-    def _enabled(self, state: Words) -> Sequence[int]:
-        """The steps that may be possible: one whose guard fails hinders no other here, and one that
-        is not possible is refused.
-        """
-        try:
-            return self.plain.enabled(state)
-        except StepFault:
-            return range(len(self.program.steps))
-
-    def _ways(self, state: Words, step: int) -> Iterator[tuple[Choices, Words]]:
-        """The states after a step, up to the first way to take it that fails."""
-        with suppress(StepFault):
-            yield from self.plain.ways(state, step)
 
     def _broken(self, state: Words) -> Claim | None:
         """The first claim that does not hold in a state."""
@@ -284,49 +276,54 @@ class _Inductive:
         before, label = chain[-1], self.program.steps[number].label
         if any(self._broken(state) is not None for state in chain):
             raise InvariantBroken(f"the solver takes the claims to hold where they do not: {chain}")
-        steps = [self._between(*pair) for pair in itertools.pairwise(chain)]
-        try:
-            for choices, after in self.plain.ways(before, number):
-                if (broken := self._broken(after)) is not None:
-                    message = f"not preserved by {label}: {broken.text} ({UNREACHED})"
-                    moves = (*steps, (number, choices))
-                    shown.broken = broken
-                    shown.counterexample = self._told(chain[0], moves, broken, message)
-                    return
-        except StepFault as stepped:
-            fault = self.program.faults[stepped.number]
-            message = f"not excluded: {fault.message} ({UNREACHED})"
-            moves = (*steps, (number, self.plain.chosen(number)))
-            shown.counterexample = self._told(chain[0], moves, None, message)
+        steps = tuple(self._between(*pair) for pair in itertools.pairwise(chain))
+        failing = self._failing()
+        for _, choices, after in self.plain.outcomes(before, number):
+            found: Claim | Fault | None
+            if isinstance(after, StepFault):
+                found = fault = self.program.faults[after.number]
+                message = f"not excluded: {fault.message} ({UNREACHED})"
+                if after.number not in failing:
+                    continue
+            elif (broken := self._broken(after)) is not None:
+                found = shown.broken = broken
+                message = f"not preserved by {label}: {broken.text} ({UNREACHED})"
+            else:
+                continue
+            moves = _taken(steps, number, choices)
+            shown.counterexample = self._told(chain[0], moves, found, message)
             return
         raise InvariantBroken(f"the solver says that {label} breaks a claim after {before}")
 
     def _between(self, state: Words, following: Words) -> Move:
         """The first step that leads from one state to the other."""
-        for number in range(len(self.program.steps)):
-            for choices, after in self._ways(state, number):
-                if after == following:
-                    return number, choices
+        for number, choices, after in self.plain.outcomes(state):
+            if after == following and choices is not None:
+                return number, choices
         raise InvariantBroken(f"the solver took a step from {state} to {following}: there is none")
 
     def _target(self) -> InterpretedTarget:
         return InterpretedTarget(self.system, self.program, self.layout)
 
     def _told(
-        self, first: Words, steps: Sequence[Move], broken: Claim | None, message: str
+        self, first: Words, steps: Sequence[Move], found: Claim | Fault, message: str
     ) -> Counterexample:
-        named = broken or self.claims[0]
-        code = getattr(type(self.system), named.method).__code__
         retelling, is_reached = Retelling(self._target(), self.program), UNREACHED not in message
+        if isinstance(found, Fault):
+            kind, named, file, line = found.kind, self.claims[0], found.file, found.line
+        else:
+            code = getattr(type(self.system), found.method).__code__
+            kind, named = "always", found
+            file, line = code.co_filename, code.co_firstlineno
         retelling.target.packing.load(self.program.initial)
         return retelling.tell(
             first,
             steps,
             usual=None if is_reached else self.system.values(),
-            kind="always" if is_reached else "inductive",
+            kind=kind if is_reached else "inductive",
             message=message,
-            file=code.co_filename,
-            line=code.co_firstlineno,
+            file=file,
+            line=line,
             property=named.name,
         )
 
@@ -409,3 +406,8 @@ class _Inductive:
         """Return the steps that fail, which the claims do not exclude, and have no state after."""
         for fault, label in sorted(shown.faults.items()):
             yield f"not excluded: {label} may fail: {self.program.faults[fault].message}"
+
+
+def _taken(moves: tuple[Move, ...], step: int, choices: Choices | None) -> tuple[Move, ...]:
+    """Return the moves with one more, which was not taken if its guard fails."""
+    return moves if choices is None else (*moves, (step, choices))

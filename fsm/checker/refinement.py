@@ -85,12 +85,9 @@ class Refinement:
         """The states that the specification can get to in one step, with the step."""
         if state not in self._following:
             found: dict[Words, int] = {}
-            for step in self._target.enabled(state):
-                try:
-                    for _, after in self._target.ways(state, step):
-                        found.setdefault(after, step)
-                except StepFault:
-                    continue  # the specification does not take a step that breaks its own claims
+            for step, _, after in self._target.outcomes(state):
+                if not isinstance(after, StepFault):  # of a way that the specification does not go
+                    found.setdefault(after, step)
             self._following[state] = found
         return self._following[state]
 

@@ -12,13 +12,15 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from epochgate.errors import UsageError
+from epochgate.exit_codes import RunFailed
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.engines.search import Level, Search, size
+from epochgate.fsm.closed import Property
 
 FORMAT = "epochgate search 2"
 EARLIER = ("epochgate search 1",)
@@ -26,12 +28,18 @@ READ_BYTES = 1 << 20
 CHECKSUM_BYTES = 4
 
 
+class CannotSave(RunFailed):
+    """The file of a search cannot be written or opened; that says nothing of the claims."""
+
+
 class CannotResume(UsageError):
     """A file cannot be gone on with: it is of another system, or no search, or in use."""
 
 
-def identity(program: Program) -> str:
-    """A digest of everything that decides which states there are and how they are packed."""
+def identity(program: Program, claims: Sequence[Property]) -> str:
+    """A digest of everything that decides which states there are, how they are packed, and what was
+    looked for in them.
+    """
     parts = (
         [*program.cells.values()],
         [*program.functions.values()],
@@ -40,6 +48,7 @@ def identity(program: Program) -> str:
         program.initial,
         [program.starts, program.start_conditions],
         program.blocks,
+        sorted((claim.kind, claim.name, claim.then) for claim in claims),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -47,8 +56,10 @@ def identity(program: Program) -> str:
 class SavedSearch:
     """One search's file, which is made when there is none."""
 
-    def __init__(self, path: Path, program: Program, system: str) -> None:
-        self._path, self._identity, self._system = path, identity(program), system
+    def __init__(
+        self, path: Path, program: Program, system: str, claims: Sequence[Property]
+    ) -> None:
+        self._path, self._identity, self._system = path, identity(program, claims), system
         self._state_bytes = program.words * 8
         self._file: BinaryIO | None = None
         self._end = self._levels = 0
@@ -60,7 +71,12 @@ class SavedSearch:
         if not self._path.exists():
             self._create()
             return
-        self._file = file = self._path.open("r+b")
+        try:
+            self._file = file = self._path.open("r+b")
+        except OSError as error:
+            raise CannotSave(
+                f"{self._path} cannot be opened: {error.strerror}; name another file"
+            ) from error
         self._claim(file)
         self._check(file)
         kept = file.tell()
@@ -77,14 +93,19 @@ class SavedSearch:
 
     def _create(self) -> None:
         head = {"format": FORMAT, "system": self._system, "identity": self._identity}
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("xb")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("xb")
+        except OSError as error:
+            raise CannotSave(f"{self._path} cannot be made: {error}; name another file") from error
         self._claim(self._file)
         try:
             self._append([json.dumps(head).encode() + b"\n"])
         except OSError as error:
             self._path.unlink()
-            raise CannotResume(f"{self._path} cannot be written: {error.strerror}") from error
+            raise CannotSave(
+                f"{self._path} cannot be written: {error.strerror}; name a file on another disk"
+            ) from error
 
     def _claim(self, file: BinaryIO) -> None:
         try:
@@ -112,7 +133,7 @@ class SavedSearch:
         if head["identity"] != self._identity:
             raise CannotResume(
                 f"{self._path} is a search of {head['system']}, or of an earlier version of "
-                f"{self._system}; its states mean something else here: name another file"
+                f"{self._system}; its states or its claims are others here: name another file"
             )
 
     def _record(self, file: BinaryIO) -> tuple[dict[str, Any], int, int] | None:

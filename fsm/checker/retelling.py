@@ -120,6 +120,11 @@ class Retelling:
             usual=usual or {},
         )
 
+    def step(self, state: Words, move: Move, position: int = 1) -> TraceStep:
+        """Take one step out of a state on the real machines; it may end in a fault."""
+        self.target.packing.load(state)
+        return self._told(position, move, self.target.system.values())
+
     def _told(self, position: int, move: Move, before: State) -> TraceStep:
         number, choices = move
         system, (step, machine) = self.target.system, self.target.steps[number]

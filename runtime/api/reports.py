@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
+from epochgate.runtime.api.notebooks import fragment
+
 RECENT_MAX: Final = 1000
 """How many of the newest entries a report keeps at least; it holds at most twice as many."""
 REASON_CHARACTERS_MAX: Final = 160
@@ -77,6 +79,28 @@ class JobReport:
     def __repr__(self) -> str:
         return f"<JobReport: {self.summary()}>"
 
+    def _repr_html_(self) -> str:
+        return fragment("JobReport", self.summary(), self.figures(), self.failure_reason)
+
+    def figures(self) -> list[tuple[str, object]]:
+        """The figures by names for a reader, those of the tasks summed."""
+        last = self.completed()[-1:]
+        return [
+            ("checkpoints completed", self.checkpoints_completed),
+            ("checkpoints aborted", self.checkpoints_aborted),
+            (
+                "the last one",
+                f"{last[0].duration_s:.2f} s, {size(last[0].stored_bytes)}" if last else "",
+            ),
+            ("failovers of one subtask", self.regional_restarts),
+            ("failovers of all", self.global_restarts),
+            ("warnings", len(self.warnings)),
+            *(
+                (name.replace("_", " "), value)
+                for name, value in sorted(summed(self.metrics).items())
+            ),
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """The figures as plain values, with the newest failures and warnings."""
         return {
@@ -115,6 +139,10 @@ class JobResult:
             f"<JobResult: {self.state}{why}; last checkpoint "
             f"{self.last_checkpoint_id or 'none'}; {self.report.summary()}>"
         )
+
+    def _repr_html_(self) -> str:
+        own = ("last checkpoint", self.last_checkpoint_id or "none")
+        return fragment("JobResult", self.state, [own, *self.report.figures()], self.reason)
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""

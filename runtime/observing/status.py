@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from epochgate.errors import UsageError
+from epochgate.runtime.api.notebooks import fragment
 from epochgate.runtime.filesystem import FILE_MODE
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.observing.history import recorded_runs
@@ -67,6 +68,27 @@ class RunStatus:
     def is_well(self) -> bool:
         """Return whether it runs, or has ended as it should."""
         return self.state not in ("failed", "killed", "canceled")
+
+    def _repr_html_(self) -> str:
+        run = self.run
+        if run is None:
+            return fragment("RunStatus", self.state, [("checkpoints", self.directory)])
+        figures = [
+            ("job", run.job_id),
+            ("checkpoints completed", run.checkpoints_completed),
+            ("checkpoints aborted", run.checkpoints_aborted),
+            ("resumes from checkpoint", run.resumes_from),
+            ("failovers of one subtask", run.regional_restarts),
+            ("failovers of all", run.global_restarts),
+            ("warnings", run.warnings_count),
+            *((name.replace("_", " "), value) for name, value in sorted(run.committed.items())),
+        ]
+        rows = [
+            (f"{one['checkpoint_id']}", one["outcome"], f"{one['duration_s']:.2f} s")
+            for one in reversed(run.checkpoints)
+        ]
+        head = ("checkpoint", "outcome", "duration")
+        return fragment("RunStatus", self.state, figures, run.reason, head, rows)
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""

@@ -142,10 +142,12 @@ def checked_alone(
         trace = checked.trace = opened_trace(files)
         head = trace.head
         verdict.job_id, verdict.run_id = head["job_id"], head["run_id"]
-        verdict.role = _role(head["process"])
+        verdict.role = role(head["process"])
         checked.side = _side(head["process"])
         place = Place(files[0], 1)
-        for place, event in _events(trace, verdict, observer):
+        replay = Replay(system_of(trace))
+        replay.system.observer = observer
+        for place, event in events_of(trace, verdict, replay):
             verdict.lines += 1
             if checked.side is not None:
                 checked.side.note(event, place)
@@ -156,11 +158,8 @@ def checked_alone(
     return checked
 
 
-def _events(
-    trace: Trace, verdict: Verdict, observer: Observer | None
-) -> Iterator[tuple[Place, Event]]:
-    replay = Replay(system_of(trace))
-    replay.system.observer = observer
+def events_of(trace: Trace, verdict: Verdict, replay: Replay) -> Iterator[tuple[Place, Event]]:
+    """The events of a trace, each once `replay` has taken it; raises Refused."""
     for segment in trace.segments:
         place = Place(segment.path, 1)
         with _at(place):
@@ -260,7 +259,8 @@ def _known(path: str) -> tuple[type[System], str] | None:
     return None
 
 
-def _role(process: dict[str, Any]) -> str:
+def role(process: dict[str, Any]) -> str:
+    """Name the process that has written a trace."""
     if process["role"] == "driver":
         return "driver"
     return f"task {process['subtask']} (identity {process['identity']})"

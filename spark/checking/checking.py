@@ -71,7 +71,7 @@ def check_on_spark(
             bits = {name: 1 << bit for bit, name in enumerate(program.properties)}
             always = (p for p in made.properties() if p.kind == "always")
             name, cores = type(made).__name__, context.defaultParallelism
-            files = SearchDirectory(place, identity(program), name, cores)
+            files = SearchDirectory(place, identity(program, made.properties()), name, cores)
             ending.callback(files.close)
             demanded = sum(bits[claim.name] for claim in always)
             code = code_of(program, setting.final)

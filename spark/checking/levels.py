@@ -170,7 +170,7 @@ class SearchDirectory:
         if about["identity"] != self._identity:
             raise CannotResume(
                 f"{self.path} is a search of {about['system']}, or of an earlier version of "
-                f"{self._system}; its states mean something else here: name another directory"
+                f"{self._system}; its states or its claims are others here: name another directory"
             )
         return about["parts"], about["token"]
 

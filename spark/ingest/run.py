@@ -17,6 +17,7 @@ from typing import Any
 
 from epochgate.errors import EpochgateError
 from epochgate.runtime import JobListener, JobResult
+from epochgate.runtime.api.notebooks import fragment
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
 from epochgate.spark.ingest.after_commit import IngestCommit, telling
@@ -71,6 +72,21 @@ class IngestResult:
         """Return whether it finished, and has left out no row and no file."""
         return self.is_success() and not self.rows_rejected and not self.newly_skipped
 
+    def _repr_html_(self) -> str:
+        own: list[tuple[str, object]] = [
+            ("rows committed", self.rows_committed),
+            ("rows in the target", self.rows_visible),
+            ("files committed", self.files_committed),
+            ("files found", self.files_found),
+            ("files not read", sum(self.unread.values())),
+            ("rows rejected", self.rows_rejected),
+            ("files left out", len(self.skipped)),
+            ("last checkpoint", self.last_checkpoint_id or "none"),
+        ]
+        figures = [*own, *self.report.figures()]
+        rows = [(one.path, one.reason) for one in self.skipped]
+        return fragment("IngestResult", self.state, figures, self.reason, ("left out", "why"), rows)
+
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "report"}
@@ -93,6 +109,10 @@ class IngestHandle:
 
     def __exit__(self, *error: Any) -> None:
         self.job.__exit__(*error)
+
+    def _repr_html_(self) -> str:
+        """Show the job as of now."""
+        return self.job._repr_html_()
 
     @property
     def report(self) -> JobReport:

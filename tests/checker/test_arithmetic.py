@@ -13,6 +13,7 @@ from epochgate.fsm.checker.schedule import ClaimBroken, play
 from epochgate.fsm.closed import ClosedSystem, Step
 from epochgate.fsm.system import System
 from tests.checker.arithmetic import Arithmetic, Dividing, Shifting
+from tests.checker.ledgers import Driving, DrivingTooFar, Ledgers
 from tests.checker.side_by_side import SideBySide
 
 ON = "on"
@@ -138,3 +139,27 @@ def take_of_fields(self: Any) -> None:
 def test_what_is_never_right_is_refused(body: Any, told: str) -> None:
     with pytest.raises(DeclarationError, match=rf"test_arithmetic.py:\d+: .*{told}"):
         refused(body)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_values_are_computed_in_the_order_of_python(engine: str) -> None:
+    found = check(Ledgers, engine=engine)
+    assert (found.verdict, found.states) == (Verdict.PASS, 8)
+
+
+def test_every_engine_takes_a_parameter_for_what_it_is_given() -> None:
+    forms = SideBySide(Ledgers())
+    state = forms.program.initial
+    for step in (0, 1, 3):
+        [(_, after)] = forms.python.ways(state, step)
+        assert [*forms.interpreted.ways(state, step)] == [*forms.python.ways(state, step)]
+        assert (step, after) in forms.llvm.all_successors(state)
+        state = after
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_64_bits_do_not_hold_is_refused(engine: str) -> None:
+    assert check(Driving, engine=engine).verdict is Verdict.PASS
+    told = r"ledgers.py:\d+: .*`miles \* miles` cannot be compiled; 64 bits may not hold it"
+    with pytest.raises(DeclarationError, match=told):
+        check(DrivingTooFar, engine=engine)

@@ -21,7 +21,7 @@ from epochgate.fsm import (
     output,
 )
 from epochgate.fsm.checker import check
-from epochgate.fsm.checker.compiler.lowering import lower
+from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.engines import kernels, store_kernels
 from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, eventually
 from epochgate.models.closed.planning import PlannedQuery
@@ -303,7 +303,7 @@ def test_a_method_makes_one_claim() -> None:
 def test_a_derived_constant_is_arithmetic_and_nothing_else(rule: str) -> None:
     system = closed(Divider, DERIVED={"extra": rule})
     with pytest.raises(DeclarationError, match="is no arithmetic of constants"):
-        lower(system())
+        Lowering(system()).program()
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from epochgate.models.studies.inductive import AnyResidents, AnyWindow
 from epochgate.models.studies.inductive_gateway import AnyGateway, NarrowGateway
 from tests.checker.arithmetic import Dividing
 from tests.checker.choices import CheapMarket
+from tests.checker.dice import FairThrow, Throw
 from tests.checker.lighting import BadSwitch, Lighting
 from tests.checker.random_systems import random_system
 from tests.checker.test_each_member import Office
@@ -285,6 +286,36 @@ def test_a_step_that_fails_is_told_and_counts_if_that_is_asked_for() -> None:
     assert strict.counterexample.initial["lamps"]["number"] == 6
     helped = check_inductive(BadSwitch, "is_even", lemmas=["is_dark"], without_faults=True)
     assert (helped.verdict, helped.notes) == (Verdict.FAIL, [])
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_way_that_fails_hinders_no_other_that_breaks_a_claim(depth: int) -> None:
+    result = check_inductive(Throw, "is_not_3", depth=depth)
+    found = result.counterexample
+    assert result.verdict is Verdict.FAIL
+    assert found is not None
+    assert found.kind == ("inductive" if depth == 1 else "always")
+    assert [step.label for step in found.steps] == ["die.throw(3)"]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize(
+    ("system", "kind", "told", "taken"),
+    [
+        (Throw, "division", "`6 // self.shown` divides by 0", []),
+        (FairThrow, "assertion", "1 is never thrown", ["die.throw(1)"]),
+    ],
+)
+def test_a_fault_of_a_guard_or_a_step_counts_at_the_start_and_later(
+    system: type[ClosedSystem], kind: str, told: str, taken: list[str], depth: int
+) -> None:
+    result = check_inductive(system, "is_small", depth=depth, without_faults=True)
+    found = result.counterexample
+    assert result.verdict is Verdict.FAIL
+    assert found is not None
+    assert told in found.message
+    assert found.kind == ("inductive" if depth == 1 else kind)
+    assert [step.label for step in found.steps] == taken
 
 
 def test_a_budget_of_time_ends_the_check() -> None:

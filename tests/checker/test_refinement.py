@@ -20,6 +20,7 @@ from epochgate.fsm.testing import assert_passes
 from examples.alternating_bit import AlternatingBit, Handover, Sender
 from tests.checker import naive, wandering
 from tests.checker.any_beginning import AnyBeginning, AnyHandover
+from tests.checker.dice import GoodThrow
 from tests.checker.naive import Graph
 
 ENGINES = ("llvm", "python", "interpreted")
@@ -130,6 +131,27 @@ def test_verdicts_are_those_of_the_definition(seeds: int) -> None:
             assert (result.counterexample is None) == expected, (seed, engine)
         verdicts.append(expected)
     assert seeds / 6 < sum(verdicts) < seeds * 5 / 6
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_way_of_the_specification_that_fails_hinders_no_other(engine: str) -> None:
+    assert_passes(GoodThrow, engine=engine)
+
+
+def test_a_search_that_goes_on_looks_again_at_how_states_are_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "search"
+    assert_passes(AlternatingBit, resume=path)
+    assert_passes(AlternatingBit, resume=path)  # and is not vacuous
+
+    def as_handover(self: Any, other: Any) -> None:
+        AlternatingBit.as_handover(self, other)
+        other.transfer.value = self.choices - 1 - other.transfer.value
+
+    claim = implements("each value gets over once, and in order", Handover, choices="choices")
+    turned = type("Turned", (AlternatingBit,), {"as_handover": claim(as_handover)})
+    found = check(turned, resume=path).counterexample
+    assert found is not None
+    assert (found.kind, found.steps) == ("implements", ())
 
 
 def test_what_changes_nothing_of_its_specification_is_vacuous() -> None:

@@ -9,16 +9,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from epochgate.cli import main
+from epochgate.exit_codes import ExitCode
 from epochgate.fsm.checker import Verdict, check
-from epochgate.fsm.checker.resuming import CannotResume
+from epochgate.fsm.checker.resuming import CannotResume, CannotSave
+from epochgate.fsm.closed import always, sometimes
+from epochgate.fsm.testing import assert_passes
 from epochgate.models.studies.reference import Reference
 from tests.checker.broken import LateAcknowledgement
 from tests.checker.small_systems import House
+from tests.checker.wandering import Wandering
 
 STATES, TRANSITIONS = 120_524, 561_792
+HOUSE = "tests.checker.small_systems:House"
 STATE_BYTES, CHECKSUM_BYTES = 2 * 8, 4
 KILLED_AT_BYTES = 200_000
 """The kernel kills the search in the write that would make its file larger: SIGXFSZ."""
@@ -178,12 +185,43 @@ def test_a_full_disk_ends_the_saving_and_not_the_search(tmp_path: Path) -> None:
     assert (resumed.states, resumed.transitions, resumed.notes) == (STATES, TRANSITIONS, [])
 
 
-def test_a_disk_without_room_for_a_file_is_told_before_the_search(tmp_path: Path) -> None:
+def test_a_disk_without_room_for_a_file_is_told_before_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
     try:
-        with pytest.raises(CannotResume, match="search cannot be written: File too large"):
+        with pytest.raises(CannotSave, match="search cannot be written: File too large"):
             check(Reference(), resume=tmp_path / "search")
+        failed = main(["check", HOUSE, "--resume", str(tmp_path / "search")])
+        assert failed == ExitCode.RUN_FAILED
+        assert "name a file on another disk" in capsys.readouterr().err
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not (tmp_path / "search").exists()
+
+
+def test_a_file_that_cannot_be_made_or_opened_is_a_run_that_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", HOUSE, "--resume", str(tmp_path)]) == ExitCode.RUN_FAILED
+    assert f"{tmp_path} cannot be opened: Is a directory" in capsys.readouterr().err
+    file = tmp_path / "file"
+    file.touch()
+    assert main(["check", HOUSE, "--resume", str(file / "search")]) == ExitCode.RUN_FAILED
+    assert f"{file / 'search'} cannot be made: [Errno " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["resume", "spill"])
+def test_only_a_search_with_the_same_claims_goes_on(option: Any, tmp_path: Path) -> None:
+    def claimed(kind: Any) -> type[Wandering]:
+        def is_far(self: Wandering) -> bool:
+            return self.wanderer.state == "e"
+
+        return type("Claimed", (Wandering,), {"is_far": kind("it is at e")(is_far)})
+
+    place: dict[str, Any] = {option: tmp_path / "search"}
+    for _ in range(2):
+        assert_passes(claimed(sometimes), **place)
+    with pytest.raises(CannotResume, match="its states or its claims are others here"):
+        check(claimed(always), **place)

@@ -26,6 +26,7 @@ from epochgate.fsm import (
     machines,
     output,
 )
+from epochgate.fsm.closed import ClosedSystem
 from tests.fsm.turnstile import Station, Turnstile, declared
 
 
@@ -131,6 +132,11 @@ def test_a_sound_declaration_is_accepted() -> None:
         ((Row("held", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
         ((Row("bell", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
         ((Row("values", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
+        ((PUSH,), {"values": Int(3)}, "'values' is a field, and a name that every machine has"),
+        ((PUSH,), {"state": Int(3)}, "'state' is a field, and a name that every machine has"),
+        ((PUSH,), {"accepted": output(BellPort)}, "'accepted' is a port, and a name that every"),
+        ((PUSH,), {"INDEX": ("index",)}, "'index' is an index set, and a name that every"),
+        ((PUSH,), {"triggers": lambda self: None}, "'triggers' is a method, and a name that every"),
         ((PUSH,), {"__annotations__": {"pull": "Trigger"}}, "the trigger 'pull' has no row"),
         ((PUSH,), {"__annotations__": {"pull": "fsm.Trigger"}}, "the trigger 'pull' has no row"),
         ((PUSH,), {"__annotations__": {"pull": Trigger}}, "the trigger 'pull' has no row"),
@@ -328,3 +334,9 @@ def test_a_fault_is_told_with_the_place_of_the_row_or_of_the_class() -> None:
 
     line = next(n for n, text in enumerate(lines, 1) if "class Torch" in text)
     assert str(refused.value).startswith(f"{__file__}:{line}: {__name__}.Torch: 'glowing'")
+
+
+@pytest.mark.parametrize("name", ["take", "claims", "WIRING"])
+def test_a_machine_is_not_named_like_what_a_closed_system_has(name: str) -> None:
+    with pytest.raises(DeclarationError, match=f"{name}: the name is taken"):
+        type("Closed", (ClosedSystem,), {name: machines(Clerk)})

@@ -10,7 +10,7 @@ from functools import cache
 
 from epochgate.fsm import System, machines
 from epochgate.fsm.checker import Result, Verdict, check
-from epochgate.fsm.checker.compiler.lowering import lower
+from epochgate.fsm.checker.compiler.lowering import Lowering
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.batch_decision import BatchDecisions
@@ -268,7 +268,7 @@ def require_declared(home: Home, machine: str) -> None:
             copied = type(f"Copied{right.__name__}", (right,), {"__module__": right.__module__})
             own = {"__module__": where.system.__module__, home.attribute: machines(copied)}
             system = type(f"Copied{where.system.__name__}", (where.system,), own)
-            lower(system(**dict(where.constants)))
+            Lowering(system(**dict(where.constants))).program()
 
 
 def exercising(mutant: AnyMutant, told: str = "") -> Iterator[Bounds]:

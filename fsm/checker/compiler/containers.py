@@ -9,7 +9,8 @@ from functools import partial
 from epochgate.fsm.checker.compiler.choices import Choices
 from epochgate.fsm.checker.compiler.ir import Expr, If, Load, Local, Store, fold, select
 from epochgate.fsm.checker.compiler.layout import FifoCells, outside
-from epochgate.fsm.checker.compiler.scope import Bounds, Chosen, Field, Place, Scope
+from epochgate.fsm.checker.compiler.ranges import Bounds
+from epochgate.fsm.checker.compiler.scope import Chosen, Field, Place, Scope
 from epochgate.fsm.subset import tree
 
 

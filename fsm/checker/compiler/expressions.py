@@ -28,6 +28,7 @@ from epochgate.fsm.checker.compiler.ir import (
     select,
 )
 from epochgate.fsm.checker.compiler.layout import FifoCells, Layout
+from epochgate.fsm.checker.compiler.ranges import MOST, Doubt, Ranges
 from epochgate.fsm.checker.compiler.scope import (
     SYSTEM,
     AllOf,
@@ -36,7 +37,6 @@ from epochgate.fsm.checker.compiler.scope import (
     Instance,
     Listener,
     Place,
-    Ranges,
     Scope,
     StateName,
     StateOf,
@@ -46,6 +46,10 @@ from epochgate.fsm.machine import Machine
 from epochgate.fsm.subset import tree
 from epochgate.fsm.subset.names import Kind
 
+TOO_LARGE = (
+    "64 bits may not hold it, so a check would not compute what the machines do; let what it is "
+    "computed of have smaller bounds, `min(n, most)`"
+)
 SHIFT_MAX = 62
 """By how many bits a value is shifted at most: what it holds has no more."""
 
@@ -57,6 +61,7 @@ class Expressions(ABC):
         self.system, self.layout = system, layout
         self.ranges = Ranges(layout.cells)
         self.faults: dict[Fault, int] = {}
+        self.doubts: list[Doubt] = []
         self._fresh = 0
 
     @abstractmethod
@@ -166,7 +171,13 @@ class Expressions(ABC):
             right = self._divisor(scope, node, right)
         if symbol in ("<<", ">>") and not self.ranges.is_within(right, 0, 62):
             right = self._shift(scope, node, symbol, right)
-        return fold(symbol, left, right)
+        value = fold(symbol, left, right)
+        if symbol in ("+", "-", "*", "<<"):
+            is_fast = symbol in ("*", "<<")
+            doubt = Doubt(value, MOST, is_fast, partial(scope.refusal, node, TOO_LARGE))
+            if not self.ranges.settles(doubt):
+                self.doubts.append(doubt)
+        return value
 
     def kept(self, scope: Scope, value: Expr, prefix: str) -> int | Local:
         """The value, in a local unless it is one or known; its range stays as it is."""
@@ -193,9 +204,8 @@ class Expressions(ABC):
         """A number of bits from 0 to 62; below 0 a fault is reported."""
         bounds = self.ranges.of(right)
         if symbol == "<<" and (bounds is None or bounds[1] > SHIFT_MAX):
-            raise scope.refusal(
-                node, f"shift left by what is known to be at most {SHIFT_MAX}, `min(n, 62)`"
-            )
+            told = f"shift left by what is known to be at most {SHIFT_MAX}, `min(n, 62)`"
+            self.doubts.append(Doubt(right, SHIFT_MAX, True, partial(scope.refusal, node, told)))
         right = self.kept(scope, right, "n")
         if bounds is None or bounds[0] < 0:
             message = f"{scope.instance}: `{node.text}` shifts by less than 0"

@@ -10,6 +10,7 @@ system and its constants.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -107,8 +108,10 @@ class Lowering(Statements):
                     )
                 )
 
-    def program(self) -> Program:
-        """Lower everything."""
+    def program(self, methods: Iterable[str] = ()) -> Program:
+        """Lower everything, and methods of the system that are to be properties beside the claimed
+        ones.
+        """
         steps = []
         for step, machine in self.system.step_instances():
             instance = Instance(step.machine, machine.index)
@@ -125,7 +128,7 @@ class Lowering(Statements):
         if any(isinstance(statement, Choose) for statement in statements):
             for code in steps:
                 code.ways = ways(self.functions, code.function, WAYS_MAX)
-        properties = {}
+        properties = {name: self.method(SYSTEM, name) for name in methods}
         for found in (p for p in self.system.claims() if p.kind in OF_STATES):
             for name in (found.then, found.name):
                 if name:
@@ -134,6 +137,7 @@ class Lowering(Statements):
                 properties[found.name] = self._implication(found.then, found.name, properties)
         conditions = [self.method(SYSTEM, name) for name in start_conditions(type(self.system))]
         self._refuse_cycles()
+        self.ranges.settle(self.functions, self.doubts)
         owner = type(self.system)
         file, line = class_place(owner)
         endless = Fault("endless", ENDLESS, file, line)
@@ -293,8 +297,10 @@ class Lowering(Statements):
         names = machine.trigger_parameters(trigger)
         scope = Scope(instance, machine.__init__, {})
         rows = [row for row in machine.ROWS if row.trigger == trigger and not row.is_ignored]
-        enabled = self._any_holds(scope, machine.STATES, rows, tuple(map(Local, names)))
-        self.functions[key] = Function(key, names, tuple(scope.block), enabled)
+        given = self.parameters(names)
+        enabled = self._any_holds(scope, machine.STATES, rows, given)
+        parameters = tuple(one.name for one in given)
+        self.functions[key] = Function(key, parameters, tuple(scope.block), enabled)
         return key
 
     def _any_holds(
@@ -372,9 +378,9 @@ class Lowering(Statements):
         if key in self.functions:
             return key
         names = machine.trigger_parameters(name)
-        function = self.functions[key] = Function(key, names)
+        arguments = self.parameters(names)
+        function = self.functions[key] = Function(key, tuple(one.name for one in arguments))
         scope = Scope(instance, machine.__init__, {})
-        arguments = tuple(Local(n) for n in names)
         rows = [row for row in machine.ROWS if row.trigger == name]
         function.body = self._branches(scope, name, rows, arguments, machine.STATES)
         return key
@@ -422,11 +428,3 @@ class Lowering(Statements):
         file, line = row_place(self.machine(instance), trigger)
         fault = Fault("refused", f"{instance} refuses {trigger!r}: no row holds", file, line)
         return Fail(self.faults.setdefault(fault, len(self.faults)))
-
-
-def lower(system: ClosedSystem, symmetric: str | None = None) -> Program:
-    """Lower a closed system with its constants; DeclarationError for what cannot be compiled.
-
-    `symmetric` names an index set whose instances each get words of their own.
-    """
-    return Lowering(system, symmetric).program()

@@ -7,7 +7,7 @@ user's program never reach it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from epochgate.fsm.checker.compiler.ir import (
@@ -67,20 +67,32 @@ class StepFault(Exception):
 
 def each_way(
     program: Program, tape: Tape, take: Callable[[], Words]
-) -> Iterator[tuple[Choices, Words]]:
-    """Take a step in every way, with the choices of each; raises StepFault."""
+) -> Iterator[tuple[Choices, Words | StepFault]]:
+    """Take a step in every way, with the choices of each, and the state after it or its fault."""
     tape.begin()
     for _ in range(WAYS_MAX):
         try:
             after = take()
             yield tuple(tape.positions), after
+        except StepFault as fault:
+            yield tuple(tape.positions), fault
         except WayClosed:
             pass
         except TooManyChoices:
             break
         if not tape.advance():
             return
-    raise StepFault(program.crowded)
+    yield (), StepFault(program.crowded)
+
+
+def until_fault(
+    ways: Iterable[tuple[Choices, Words | StepFault]],
+) -> Iterator[tuple[Choices, Words]]:
+    """Return the ways up to the first one that fails, whose fault is raised."""
+    for choices, after in ways:
+        if isinstance(after, StepFault):
+            raise after
+        yield choices, after
 
 
 class PythonTarget:
@@ -130,7 +142,26 @@ class PythonTarget:
         if not self.program.steps[number].ways:
             yield (), self.take(state, number)
             return
-        yield from each_way(self.program, self._tape, lambda: self.take(state, number))
+        yield from until_fault(self._all_ways(state, number))
+
+    def _all_ways(self, state: Words, number: int) -> Iterator[tuple[Choices, Words | StepFault]]:
+        return each_way(self.program, self._tape, lambda: self.take(state, number))
+
+    def outcomes(
+        self, state: Words, *steps: int
+    ) -> Iterator[tuple[int, Choices | None, Words | StepFault]]:
+        """Return every way to take these steps, or all, in a state: the step, what was chosen (None
+        if a guard fails), and the state after it or its fault. One that fails hinders no other.
+        """
+        for number in steps or range(len(self.program.steps)):
+            enabled = self._functions[self._names[self.program.steps[number].enabled]]
+            try:
+                is_possible = enabled(list(state))
+            except StepFault as fault:
+                yield number, None, fault
+                continue
+            for choices, after in self._all_ways(state, number) if is_possible else ():
+                yield number, choices, after
 
     def holds(self, name: str, state: Words) -> bool:
         """Return whether a property's method holds in a state; raises StepFault if it fails."""

@@ -22,10 +22,9 @@ from epochgate.fsm.checker.compiler.ir import (
     negate,
 )
 from epochgate.fsm.checker.compiler.layout import FifoCells, outside, overflow
+from epochgate.fsm.checker.compiler.ranges import BOOLEAN, Bounds, returned
 from epochgate.fsm.checker.compiler.scope import (
-    BOOLEAN,
     SYSTEM,
-    Bounds,
     Chosen,
     Field,
     Instance,
@@ -68,6 +67,8 @@ class Statements(Containers):
         arguments = arguments[: len(method.parameters)]
         first = method.body[0] if len(method.body) == 1 else None
         if isinstance(first, tree.Return) and first.value is not None:
+            if _acts(first.value):
+                arguments = tuple(self.kept(scope, a, "k") for a in arguments)
             names: dict[str, Place] = dict(zip(method.parameters, arguments, strict=True))
             inner = Scope(instance, method.function, names, scope.block)
             return self.expression(inner, first.value)
@@ -76,8 +77,10 @@ class Statements(Containers):
             scope.block.append(Call(key, arguments))
             return 0
         result = self.local("r", 0, [])
-        bounds = BOOLEAN if method.gives is Kind.BOOL else (-(1 << 61), 1 << 61)
-        self.ranges.narrow(result.name, bounds)
+        if method.gives is Kind.BOOL:
+            self.ranges.narrow(result.name, BOOLEAN)
+        else:
+            self.ranges.assign(result.name, returned(key))
         scope.block.append(Call(key, arguments, result.name))
         return result
 
@@ -103,16 +106,23 @@ class Statements(Containers):
         if key in self.functions:
             return key
         method = self._tree(instance, name)
-        function = self.functions[key] = Function(key, method.parameters)
+        given = self.parameters(method.parameters)
+        function = self.functions[key] = Function(key, tuple(one.name for one in given))
         if method.gives is not Kind.NOTHING:
             function.result = Local("result")
-        names: dict[str, Place] = {n: Local(n) for n in method.parameters}
-        scope = Scope(instance, method.function, names)
-        for parameter in method.reassigned:
-            scope.names[parameter] = self.local("x", Local(parameter), scope.block)
+        names: dict[str, Place] = dict(zip(method.parameters, given, strict=True))
+        scope = Scope(instance, method.function, names, function=key)
+        for parameter, local in zip(method.parameters, given, strict=True):
+            if parameter in method.reassigned:
+                scope.names[parameter] = self.local("x", local, scope.block)
         self.statements(scope, method.body)
         function.body = tuple(scope.block)
         return key
+
+    def parameters(self, names: Sequence[str]) -> tuple[Local, ...]:
+        """The locals that hold the arguments of a function; no other local is named like them."""
+        self._fresh += 1
+        return tuple(Local(f"p{self._fresh}_{name}") for name in names)
 
     # Statements
 
@@ -125,7 +135,9 @@ class Statements(Containers):
     def _statement(self, scope: Scope, node: tree.Statement) -> None:
         if isinstance(node, tree.Return):
             if node.value is not None:
-                scope.block.append(Assign("result", self.expression(scope, node.value)))
+                value = self.expression(scope, node.value)
+                self.ranges.assign(returned(scope.function).name, value)
+                scope.block.append(Assign("result", value))
             scope.block.append(Return())
         elif isinstance(node, tree.If):
             self._if(scope, node)
@@ -206,6 +218,8 @@ class Statements(Containers):
 
     def _assign(self, scope: Scope, target: tree.Path, value: Expr, node: tree.Node) -> None:
         if not isinstance(target, tree.LocalName):
+            if _acts(target):
+                value = self.kept(scope, value, "k")
             self._store(scope, self.place(scope, target), value, node)
             return
         known = scope.names.get(target.name)
@@ -254,8 +268,7 @@ class Statements(Containers):
             self._drain(scope, into, source, node)
             return 0
         base = self.place(scope, node.owner)
-        acting = (tree.Call, tree.Quantified, tree.OneOf)
-        if any(isinstance(part, acting) for part in tree.walk(node.arguments)):
+        if _acts(node.arguments):
             base = self._settled(scope, base)
         return self._called(scope, base, tuple(self.values(scope, node.arguments)), node)
 
@@ -383,6 +396,11 @@ class Statements(Containers):
             Store(source.length, 0),
         )
         scope.block += [If(fold(">", total, into.capacity), (full,)), *moved]
+
+
+def _acts(part: object) -> bool:
+    """Return whether an expression may change what another one reads."""
+    return any(isinstance(p, tree.Call | tree.Quantified | tree.OneOf) for p in tree.walk(part))
 
 
 def _ones(bits: int) -> int:

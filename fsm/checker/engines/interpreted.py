@@ -16,7 +16,7 @@ from typing import Any
 from epochgate.fsm import choosing, closed, fields
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import Layout, OutOfRange, Packing
-from epochgate.fsm.checker.compiler.python_target import StepFault, each_way
+from epochgate.fsm.checker.compiler.python_target import StepFault, each_way, until_fault
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.checker.step_claims import StepClaimBroken, StepClaims
 from epochgate.fsm.choosing import Choices, NothingToChoose, Tape, TooManyChoices
@@ -87,7 +87,7 @@ class InterpretedTarget:
         StepFault.
         """
         tape = Tape()
-        return each_way(self.program, tape, lambda: self.take(state, number, tape))
+        return until_fault(each_way(self.program, tape, lambda: self.take(state, number, tape)))
 
     def chosen(self, number: int) -> Choices:
         """What the step of this number has chosen in the way that it was taken last."""

@@ -86,7 +86,7 @@ class Directory:
         if found["identity"] != self._identity:
             raise CannotResume(
                 f"{self.path} holds a search of {found['system']}, or of an earlier version of "
-                f"{self._system}; its states mean something else here: name another directory"
+                f"{self._system}; its states or its claims are others here: name another directory"
             )
         return found
 

@@ -64,7 +64,9 @@ def spilled(path: Path, setting: Setting) -> SpillingSearch:
     program, workers, threshold = setting.program, setting.workers, setting.optimise_from
     target = compiled_target(program, setting.final, workers, is_quick=threshold > 0)
     memory_max = usable_bytes() if setting.memory_max is None else setting.memory_max
-    searched = identity(program) + ("" if program.reduction is None else " reduced")
+    searched = identity(program, setting.system.claims()) + (
+        "" if program.reduction is None else " reduced"
+    )
     directory = Directory(path, searched, type(setting.system).__name__)
     return SpillingSearch(directory, program, target, workers, memory_max, threshold)
 

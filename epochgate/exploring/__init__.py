@@ -1,0 +1,1 @@
+"""Going through the states of a system by hand, in a browser or a terminal."""

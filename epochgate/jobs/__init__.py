@@ -1,0 +1,1 @@
+"""The pages of a job, and what scripts read of it."""
