@@ -99,7 +99,7 @@ def spread(
     size: int,
     posted: Words,
 ) -> int:
-    """As `gather` does, with the keys of what belongs here in one box, and other states in others."""
+    """As `gather` does, with the keys that belong here in one box, and other states in others."""
     head = status[HEAD]
     kept = filled[0]
     verdict = DONE
