@@ -1,4 +1,4 @@
-"""What a search in machine code calls, and the buffers of each of its threads."""
+"""The functions that a search in machine code calls, and the buffers of each of its threads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOXES_SHARE = 16
 
 
 def box_size(program: Program, workers: int, memory_max: int) -> int:
-    """How many keys a box has; those of one state fill no more than a quarter."""
+    """Return the size of a box in keys; those of one state fill no more than a quarter."""
     size = BOX_MAX
     while size > BOX_MIN and 8 * size * workers * workers * BOXES_SHARE > memory_max:
         size //= 2
@@ -144,5 +144,5 @@ class Worker:
 
 
 def address(array: Any) -> int:
-    """Where an array lies."""
+    """Return the address of an array."""
     return int(array.ctypes.data)

@@ -420,5 +420,5 @@ def inspect(state: Any, fault: Any, covered: Any) -> int:
 
 
 def is_final(state: Any, fault: Any, covered: Any) -> int:
-    """Whether the system may end in a state."""
+    """1 if the system may end in a state."""
     raise only_compiled("is_final")

@@ -68,7 +68,7 @@ def levels_before(search: Keeping, state: int) -> Iterator[list[Any]]:
 
 
 def _sizes(search: Keeping, level: int) -> Any:
-    """How many states each level below `level` has."""
+    """Return the number of states of each level below `level`."""
     sizes = np.zeros(level, np.int64)
     for table in search.tables:
         for _, levels in table.collected(search.kernels, 0, level - 1):
