@@ -25,7 +25,7 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from epochgate import __version__  # noqa: E402 -- from this checkout
+from epochgate import __version__  # noqa: E402  # that of this checkout, by the line above
 
 project = "epochgate"
 author = "The epochgate authors"
@@ -95,8 +95,9 @@ def _lists_its_folder(app: Sphinx, docname: str, content: list[str]) -> None:
 
 def _leads_to_programs(app: Sphinx, doctree: nodes.document) -> None:
     """Make each link to a file that is no page lead to the page that shows it."""
-    shown: set[str] = getattr(app.env, "epochgate_shown", set())
-    here = app.env.docname
+    env: Any = app.env  # keeps what extensions put there
+    shown: set[str] = getattr(env, "epochgate_shown", set())
+    here = env.docname
     for node in list(doctree.findall(addnodes.download_reference)):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(here), node["reftarget"]))
         if not (ROOT / path).is_file():
@@ -107,7 +108,7 @@ def _leads_to_programs(app: Sphinx, doctree: nodes.document) -> None:
         page = app.builder.get_relative_uri(here, f"{SHOWN}/{path}")
         text = node.children[0] if node.children else nodes.literal(text=path)
         node.replace_self(nodes.reference("", "", text, refuri=page, internal=True))
-    app.env.epochgate_shown = shown  # type: ignore[attr-defined]
+    env.epochgate_shown = shown
 
 
 def _merge_shown(app: Sphinx, env: Any, docnames: set[str], other: Any) -> None:

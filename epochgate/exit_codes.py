@@ -67,7 +67,7 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         1: "it has failed, or was canceled or killed",
         2: "there is no such job",
     },
-    "ui": {0: "stopped by a signal", 2: "there is no such job"},
+    "ui": {0: "ended by Ctrl-C", 2: "there is no such job"},
     "checkpoints": {
         0: "all is well",
         1: "a checkpoint is damaged or unreadable",
@@ -91,7 +91,7 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         2: "misuse",
     },
     "check": {code.value: meaning for code, meaning in MEANINGS.items()},
-    "explore": {0: "ended, or stopped by a signal", 2: "misuse"},
+    "explore": {0: "ended, also by Ctrl-C", 2: "misuse"},
     "fuzz": {0: "nothing found", 1: "a test has failed", 2: "misuse"},
     "validate": {0: "all are accepted", 1: "one is refused", 2: "there is no trace"},
     "certify-sink": {
@@ -101,8 +101,8 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
     },
     "class-archive": {0: "written", 2: "this Java has written none"},
 }
-"""By command, in the order in which its help tells them. Each command can also end with 130, after
-Ctrl-C, and with 141, where the reader of its output has left.
+"""By command, in the order in which its help tells them. Each command can also end with 141, where
+the reader of its output has left, and with 130, after Ctrl-C, unless Ctrl-C is its usual end.
 """
 
 

@@ -104,7 +104,7 @@ def run_all(
             results[name] = checked(name, system, arguments, search)
         except UsageError:
             raise
-        except Exception as error:  # noqa: BLE001  # says nothing of claims, and the others' are asked
+        except Exception as error:  # noqa: BLE001  # the run has failed; the next system is checked
             is_carried_through = False
             if not isinstance(error, RunFailed | MemoryError | OSError):
                 traceback.print_exc()

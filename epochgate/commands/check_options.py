@@ -15,6 +15,18 @@ PARTIAL_ORDER = (
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
+def declare_constants(parser: argparse.ArgumentParser) -> None:
+    """Declare `--set`, for a command that is given a system."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=constant,
+        metavar="NAME=NUMBER",
+        help="give a constant of the system another value (repeat for several)",
+    )
+
+
 def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add = parser.add_argument
@@ -24,14 +36,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="SYSTEM",
         help="a name that --list shows, or module:Class; all of epochgate's when none is given",
     )
-    add(
-        "--set",
-        action="append",
-        default=[],
-        type=constant,
-        metavar="NAME=NUMBER",
-        help="give a constant of the system another value (repeat for several)",
-    )
+    declare_constants(parser)
     add(
         "--engine",
         metavar="NAME",

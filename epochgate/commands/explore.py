@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from epochgate.commands.check_options import constant
+from epochgate.commands.check_options import declare_constants
 from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
 
@@ -56,14 +56,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="TRACE",
         help="go through what jobs have written instead: a file, or a directory with all below it",
     )
-    add(
-        "--set",
-        action="append",
-        default=[],
-        type=constant,
-        metavar="NAME=NUMBER",
-        help="give a constant of the system another value (repeat for several)",
-    )
+    declare_constants(parser)
     add(
         "--load",
         type=Path,

@@ -135,10 +135,13 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             url = urlsplit(self.path)
             query = dict(parse_qsl(url.query, keep_blank_values=True, max_num_fields=VALUES_MAX))
+        except ValueError as error:
+            return refused(error, HTTPStatus.BAD_REQUEST)
+        try:
             return self.answered(Request(url.path, query))
         except NotThere as error:
             return refused(error, HTTPStatus.NOT_FOUND)
-        except (EpochgateError, ValueError) as error:
+        except EpochgateError as error:
             return refused(error, HTTPStatus.BAD_REQUEST)
         except Exception:  # noqa: BLE001  # a fault of epochgate: it is shown, and the server goes on
             traceback.print_exc(file=sys.stderr)

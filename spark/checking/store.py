@@ -108,21 +108,13 @@ class Store(CompiledSearch):
         return None
 
     def _gather(self, worker: Worker, part: Any) -> int:
-        at, values = worker.at, self.values
         return self._spread(
-            address(part),
-            *values.arguments,
-            values.slots.address,
-            at["status"],
-            at["scratch"],
-            at["out"],
-            at["act"],
-            at["recent"],
+            *self.expanding_with(worker, part),
             worker.boxes.address,
             worker.box,
-            at["filled"],
+            worker.at["filled"],
             self.fanout,
-            at["covered"],
+            worker.at["covered"],
             address(self._sent),
             self._own,
             self._parts,

@@ -148,24 +148,7 @@ class CompiledSearch(Keeping):
         return code, int(part[head]) if code in (k.VIOLATED, k.DEADLOCKED) else 0
 
     def _gather(self, worker: Worker, part: Any) -> int:
-        at, values = worker.at, self.values
-        return self.kernels.gather(
-            part.ctypes.data,
-            *values.arguments,
-            values.slots.address,
-            at["status"],
-            at["scratch"],
-            at["out"],
-            at["act"],
-            at["recent"],
-            0,
-            worker.boxes.address,
-            worker.box,
-            at["filled"],
-            len(self.workers),
-            self.fanout,
-            at["covered"],
-        )
+        return self.gather(worker, part)
 
     def _receive(self, worker: Worker) -> None:
         """Enter what lies in the boxes for this worker."""

@@ -10,7 +10,7 @@ import numpy as np
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.llvm_target import LlvmTarget
 from epochgate.fsm.checker.engines import kernels as k, store_kernels as s
-from epochgate.fsm.checker.engines.functions import Functions, Worker
+from epochgate.fsm.checker.engines.functions import Functions, Worker, address
 from epochgate.fsm.checker.engines.memory import Region
 from epochgate.fsm.checker.engines.plan import parts_for, plan
 from epochgate.fsm.checker.engines.replanning import TooManyNumbers, replan
@@ -195,6 +195,33 @@ class Keeping(Search):
         mixed = keys.astype(np.uint64)
         mixed = (mixed * np.uint64(s.ONCE)) ^ (mixed >> np.uint64(32))
         return ((mixed & np.uint64(s.LOW)) * np.uint64(len(self.tables))) >> np.uint64(32)
+
+    def gather(
+        self, worker: Worker, part: Any, *, are_all: bool = False, boxes: int | None = None
+    ) -> int:
+        """Put the successors of a part of a level into boxes, all or those that were not put there
+        lately; returns why it has ended.
+        """
+        return self.kernels.gather(
+            *self.expanding_with(worker, part),
+            are_all,
+            worker.boxes.address,
+            worker.box,
+            worker.at["filled"],
+            len(self.workers) if boxes is None else boxes,
+            self.fanout,
+            worker.at["covered"],
+        )
+
+    def expanding_with(self, worker: Worker, part: Any) -> tuple[Any, ...]:
+        """The first arguments of kernels that expand a part of a level."""
+        at = worker.at
+        return (
+            address(part),
+            *self.values.arguments,
+            self.values.slots.address,
+            *(at[name] for name in ("status", "scratch", "out", "act", "recent")),
+        )
 
     def enter(self, worker: Worker, keys: int, end: int) -> None:
         table, at, first = self.tables[self.workers.index(worker)], worker.at, 0

@@ -30,6 +30,7 @@ from epochgate.fsm.checker.engines.store_kernels import (
     Words,
     enter,
     find,
+    first_from,
     fold,
     level_at,
     only_compiled,
@@ -277,16 +278,9 @@ def precede(
             key = fold(
                 out, q, scratch, at(scratch, W), at(scratch, 3 * W), values, plan, slots, status
             )
-            low = 0
-            high = goals_count
-            while low < high:
-                middle = (low + high) >> 1
-                if goals[middle] < key:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < goals_count:
-                if goals[low] == key:
+            place = first_from(goals, 0, goals_count, key)
+            if place < goals_count:
+                if goals[place] == key:
                     marks[i] = 1
             q += 1
         i += 1

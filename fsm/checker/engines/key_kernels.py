@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from epochgate.fsm.checker.engines import kernels
-from epochgate.fsm.checker.engines.store_kernels import Bytes, Words
+from epochgate.fsm.checker.engines.store_kernels import Bytes, Words, first_from
 
 DISTANCE_BYTES_MAX = 10
 """64 bits, seven at a time."""
@@ -100,18 +100,10 @@ def mark_few(
     j = start
     while j < stop:
         wanted = known[j]
-        low = begin
-        high = end
-        while low < high:
-            middle = (low + high) >> 1
-            if keys[middle] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        if low < end:
-            if keys[low] == wanted:
-                marks[low] = 1
-        begin = low
+        begin = first_from(keys, begin, end, wanted)
+        if begin < end:
+            if keys[begin] == wanted:
+                marks[begin] = 1
         j += 1
     return begin
 
@@ -137,11 +129,12 @@ class KeyFunctions:
         import llvmlite.ir as ir
         from epochgate.fsm.checker.compiler import kernel, machine_code as made
 
-        sources = [inspect.getsource(each) for each in (kernel, *KERNELS)]
+        sources = [inspect.getsource(each) for each in (kernel, first_from, *KERNELS)]
         key = hashlib.sha256("\0".join(sources).encode()).hexdigest()
         code = made.kept(key, made.OPTIMISED)
         if code is None:
             translated = kernel.Kernel(ir.Module("keys"), kernels.CONSTANTS)
+            translated.add(first_from, inline=True)
             for each in KERNELS:
                 translated.add(each)
             code = made.compiled(key, made.OPTIMISED, str(translated.module))

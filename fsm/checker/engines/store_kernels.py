@@ -383,6 +383,17 @@ def put(main: Halves, extras: Bytes, shape: Words, keys: Words, levels: Halves, 
     return new
 
 
+def first_from(ordered: Words, low: int, high: int, wanted: int) -> int:
+    """The first place from `low` on with an element not below `wanted`; `high` if none has."""
+    while low < high:
+        middle = (low + high) >> 1
+        if ordered[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 STORES = (double, move, put, slot_of, collect)
 STORES_INLINED = (
     number_of,
@@ -400,6 +411,7 @@ STORES_INLINED = (
     enter,
     kept_at,
     find,
+    first_from,
 )
 
 

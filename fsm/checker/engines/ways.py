@@ -105,27 +105,11 @@ def leading(search: Keeping, candidates: Any, goals: Any) -> Any:
 
 def _successors(search: Keeping, state: int) -> list[int]:
     """The keys of the successors of one state, in the order of the steps."""
-    worker, values, at = search.workers[0], search.values, search.workers[0].at
+    worker = search.workers[0]
     search.have_numbers(worker, spare_bytes=UNBOUNDED)
     part = np.array([state], np.int64)
     worker.filled[:] = 0
     worker.status[[k.HEAD, k.END]] = 0, 1
-    search.kernels.gather(
-        address(part),
-        *values.arguments,
-        values.slots.address,
-        at["status"],
-        at["scratch"],
-        at["out"],
-        at["act"],
-        at["recent"],
-        1,
-        worker.boxes.address,
-        worker.box,
-        at["filled"],
-        1,
-        search.fanout,
-        at["covered"],
-    )
+    search.gather(worker, part, are_all=True, boxes=1)
     worker.status[k.FAULT] = -1
     return [int(key) for key in worker.boxes.array[: worker.filled[0]]]

@@ -16,6 +16,9 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
+from epochgate.fsm.checker.engines.kernels import at
+from epochgate.fsm.checker.engines.store_kernels import lowest, unroll
+
 Words = Any
 Shorts = Any
 Bytes = Any
@@ -248,22 +251,7 @@ def _lowest(word: int) -> int:
     return (word & -word).bit_length() - 1
 
 
-# Known to the translator, or compiled from the system.
-
-
-def unroll(count: int) -> range:
-    """The numbers below a constant."""
-    raise NotImplementedError
-
-
-def lowest(word: int) -> int:
-    """The place of the lowest bit that is set."""
-    raise NotImplementedError
-
-
-def at(array: Any, index: int) -> Any:
-    """The part of an array that begins at `index`."""
-    raise NotImplementedError
+# Compiled from the system.
 
 
 def rises(before: Any, after: Any, fault: Any, covered: Any) -> int:
