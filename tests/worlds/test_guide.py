@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +27,9 @@ def shown(
     [block] = [each for each in BLOCKS if words in each]
     assert changed[0] in block
     names: dict[str, Any] = {**(known or {}), "__name__": "shown"}
-    code = compile(block.replace(*changed, 1), "tests/test_rules.py", "exec", dont_inherit=True)
+    text, file = block.replace(*changed, 1), "tests/test_rules.py"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    code = compile(text, file, "exec", dont_inherit=True)
     exec(code, names)  # noqa: S102  # our own page
     return names
 

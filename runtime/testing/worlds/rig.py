@@ -7,6 +7,7 @@ through here. Decides nothing about when; `World` does.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -23,7 +24,7 @@ from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
     OperatorCoordinator,
 )
-from epochgate.runtime.api.operator import Operator, Program, Work
+from epochgate.runtime.api.operator import Operator, Program, Work, operators_of
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.post_commits import AfterCommit
@@ -134,6 +135,10 @@ class Rig:
         self.coordinators: dict[str, OperatorCoordinator] = {}
         self.enumerators: dict[str, SplitEnumerator] = {}
         """The last one of each source, also once its job is over."""
+        self.watches_operators = False
+        """Whether calls of operators are kept: of the one run that a report shows."""
+        self.seen: dict[int, Mapping[str, Operator]] = {}
+        """The operators of each subtask that were last open, where calls are kept."""
         self.committers: list[Committer] = []
         self.shelf = CheckpointShelf()
         self._parts: Prepared
@@ -170,12 +175,10 @@ class Rig:
             lead(coordinator, method, partial(self._lead_call, called, method))
         return coordinator
 
-    def _called(
-        self, operator_id: str, coordinator: OperatorCoordinator, method: str, *arguments: Any
-    ) -> None:
-        if not type(coordinator).__module__.startswith("epochgate."):
+    def _called(self, operator_id: str, user_code: Any, method: str, *arguments: Any) -> None:
+        if not type(user_code).__module__.startswith("epochgate."):
             told = ", ".join(short(each) for each in arguments if isinstance(each, PLAIN))
-            self.calls.append(Call(operator_id, f"{type(coordinator).__name__}.{method}({told})"))
+            self.calls.append(Call(operator_id, f"{type(user_code).__name__}.{method}({told})"))
 
     def _lead_call(
         self, called: Callable[..., None], method: str, call: Callable[..., Any], *arguments: Any
@@ -230,6 +233,22 @@ class Rig:
             system = machine_behind(process.worker.task).system
             if system.observer is None:
                 system.observer = partial(self._task_row, process.subtask)
+                if self.watches_operators:
+                    self._watch_operators(process.worker.program)
+        if self.watches_operators:
+            opened = {n: self.operators(n) for n in range(self.setup.subtasks)}
+            self.seen |= {subtask: each for subtask, each in opened.items() if each is not None}
+
+    def _watch_operators(self, program: Program) -> None:
+        try:
+            operators = operators_of(program)
+        except Exception:  # noqa: BLE001  # user code raises it again in the task, which tells it
+            return
+        for operator_id, operator in operators.items():
+            called = partial(self._called, operator_id, operator)
+            for method in CALLS_OF_OPERATOR:
+                with contextlib.suppress(NotSimulated):  # with __slots__ it has its calls unseen
+                    lead(operator, method, partial(self._lead_call, called, method))
 
     def _driver_row(
         self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]
@@ -287,6 +306,15 @@ CALLS: Final = (
     "close",
 )
 """The methods of a coordinator whose calls a report shows, beside those of `_Snapshots`."""
+CALLS_OF_OPERATOR: Final = (
+    "open",
+    "snapshot",
+    "notify_checkpoint_complete",
+    "notify_checkpoint_aborted",
+)
+"""Those of an operator; that it gets an event, or is asked for committables, goes without saying
+behind the message or its snapshot.
+"""
 PLAIN: Final = (type(None), bool, int, float, str, bytes, list, tuple, dict)
 SHOWN_MAX: Final = 60
 

@@ -14,6 +14,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.claims import ClaimBroken, Place
 from epochgate.runtime.testing.worlds.data import Draws, NoOutcome
+from epochgate.runtime.testing.worlds.differences import sides_of_assertion
 from epochgate.runtime.testing.worlds.escapes import Escapes
 from epochgate.runtime.testing.worlds.schedule import At, Choosing, Deviation
 from epochgate.runtime.testing.worlds.trace import Happening
@@ -74,7 +75,7 @@ def run(
         try:
             with draws:
                 body(world)
-                world.calm()
+                world.conclude()
         finally:
             escapes.raise_first()
     except ClaimBroken as error:
@@ -85,7 +86,12 @@ def run(
         if type(error).__name__ == "UnsatisfiedAssumption":
             raise NoOutcome from error
         broken, cause = _failed(error), error
-    return _kept(world, draws, broken, cause)
+    one = _kept(world, draws, broken, cause)
+    if cause is not None and broken is not None and broken.place is not None:
+        with world.only_looking():
+            place = broken.place
+            broken.sides = sides_of_assertion(cause.__traceback__, place.file, place.line)
+    return one
 
 
 def _kept(
@@ -94,7 +100,7 @@ def _kept(
     claims = world.claims
     return Run(
         deviations=world.deviations,
-        trace=world.trace,
+        trace=list(world.trace),
         drawn=world.drawn,
         choices=draws.choices,
         broken=broken,
@@ -113,7 +119,9 @@ def _failed(error: Exception) -> ClaimBroken:
     frames = [f for f in extract_tb(error.__traceback__) if not _is_ours(f.filename)]
     last = frames[-1] if frames else None
     place = None if last is None else Place(last.filename, last.lineno or 0)
-    text = str(error).split("\n")[0] or (last.line if last is not None and last.line else "assert")
+    told = str(error).split("\n")[0]
+    line = last.line if last is not None and last.line else "assert"
+    text = line if not told or told.startswith("assert ") else told
     if not isinstance(error, AssertionError):
         text = f"{type(error).__name__}: {text}"
     return ClaimBroken("assertion", text, str(error), place)

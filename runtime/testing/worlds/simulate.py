@@ -66,7 +66,9 @@ class Simulation:
         """Raise the failure of a search. Raises SimulationFailed, NotReplayed, Vacuous."""
         __tracebackhide__ = True
         if found.failure is not None and found.failure.broken is not None:
-            raise SimulationFailed(report(self.name, found)) from found.failure.cause
+            raise SimulationFailed(
+                report(self.name, found, is_whole=CHOSEN.is_whole)
+            ) from found.failure.cause
         if found.missed:
             raise NotReplayed(
                 f"{self.name}: {found.missed}: the test has changed since the report, or "
