@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.testing.worlds.faults import FAULTS
+from epochgate.runtime.testing.worlds.feedback import feedback
 from epochgate.testing import SimulationFailed
 from tests.worlds.test_suites import Numbers
 
@@ -49,6 +50,12 @@ def test_the_first_example_without_its_line_fails_with_the_report_of_the_guide()
     with pytest.raises(SimulationFailed) as failed:
         wrong["test_rules"]()
     assert f"```text\n{failed.value}\n```" in GUIDE
+
+
+def test_the_first_example_says_what_its_runs_were_too_few_for() -> None:
+    found = shown(FIRST)["test_rules"].simulation.search().at_random(300, 0)
+    [line] = [one for one in feedback({"test_rules": found}, is_long=False) if "too few" in one]
+    assert f"```text\n{line}\n```" in GUIDE
 
 
 TICKETS = "def test_each_ticket_is_printed_once("
