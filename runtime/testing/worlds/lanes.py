@@ -213,7 +213,7 @@ def _shape(happening: Happening) -> str:
 
 
 def _changes(trace: Sequence[Happening], odd: Counter[str]) -> Iterator[_Changed]:
-    """What each step has changed in the user's objects."""
+    """The changes of each step in the user's objects."""
     before: dict[str, dict[str, Content]] = {}
     for happening in trace:
         changed = _Changed()

@@ -109,8 +109,8 @@ def _part(heading: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _detail(broken: ClaimBroken, is_whole: bool) -> list[str]:
-    """What was expected and what was seen. Sides by name say more than what pytest has made of an
-    assertion.
+    """The difference of what was expected and what was seen. Sides by name say more than what
+    pytest has made of an assertion.
     """
     lines = broken.detail.split("\n") if broken.detail not in ("", broken.claim) else []
     sides = [] if broken.sides is None else list(broken.sides.lines())
