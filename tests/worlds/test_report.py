@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -119,6 +120,26 @@ def test_an_assertion_that_acts_on_the_job_is_not_computed_again() -> None:
     assert isinstance(found.failure.broken, ClaimBroken)
     assert found.failure.broken.sides is None
     assert sum("runs Rules.change('b')" in each.text for each in found.failure.trace) == 1
+
+
+class AllThatItHas(Applying):
+    """Its state is every attribute that its class does not know of, and only plain ones pack."""
+
+    def snapshot(self, checkpoint_id: int) -> bytes:
+        own = {name: value for name, value in vars(self).items() if name != "context"}
+        return json.dumps(own).encode()
+
+
+def test_an_operator_whose_state_is_its_dict_is_reported_as_it_ran() -> None:
+    def body(world: World) -> None:
+        job = world.job(RulesProvider(), operators=AllThatItHas)
+        job.checkpoint()
+        assert job.checkpoints == []
+
+    found = found_by(body, 2, faults=())
+    told = report("all", found)
+    assert "calls AllThatItHas.snapshot(1)" in told
+    assert "`job.checkpoints`  is [1]" in told or "only in `job.checkpoints`  1 (1 of 1)" in told
 
 
 def test_what_should_happen_sometimes_is_looked_at_behind_the_last_step_too() -> None:

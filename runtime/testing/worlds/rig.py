@@ -7,7 +7,6 @@ through here. Decides nothing about when; `World` does.
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -24,10 +23,11 @@ from epochgate.runtime.api.coordinator import (
     CoordinatorContext,
     OperatorCoordinator,
 )
-from epochgate.runtime.api.operator import Operator, Program, Work, operators_of
+from epochgate.runtime.api.operator import Operator, Program, Work
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.post_commits import AfterCommit
+from epochgate.runtime.shell.worker import Worker
 from epochgate.runtime.source import SplitEnumerator
 from epochgate.runtime.source.coordinator import SourceCoordinator
 from epochgate.runtime.store import CheckpointShelf
@@ -236,21 +236,11 @@ class Rig:
                 self._heard.add(system)
                 system.observer = partial(self._task_row, process.subtask)
                 if self.watches_operators:
-                    self._watch_operators(process.worker.program)
+                    heard = _HeardOperators(process.worker, self._called)
+                    system.bind("task", "operators", heard)
         if self.watches_operators:
             opened = {n: self.operators(n) for n in range(self.setup.subtasks)}
             self.seen |= {subtask: each for subtask, each in opened.items() if each is not None}
-
-    def _watch_operators(self, program: Program) -> None:
-        try:
-            operators = operators_of(program)
-        except Exception:  # noqa: BLE001  # user code raises it again in the task, which tells it
-            return
-        for operator_id, operator in operators.items():
-            called = partial(self._called, operator_id, operator)
-            for method in CALLS_OF_OPERATOR:
-                with contextlib.suppress(NotSimulated):  # with __slots__ it has its calls unseen
-                    lead(operator, method, partial(self._lead_call, called, method))
 
     def _driver_row(
         self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]
@@ -308,17 +298,37 @@ CALLS: Final = (
     "close",
 )
 """The methods of a coordinator whose calls a report shows, beside those of `_Snapshots`."""
-CALLS_OF_OPERATOR: Final = (
-    "open",
-    "snapshot",
-    "notify_checkpoint_complete",
-    "notify_checkpoint_aborted",
-)
-"""Those of an operator; that it gets an event, or is asked for committables, goes without saying
-behind the message or its snapshot.
+CALLS_OF_OPERATORS: Final = {
+    "restore": "open",
+    "snapshot": "snapshot",
+    "complete": "notify_checkpoint_complete",
+    "aborted": "notify_checkpoint_aborted",
+}
+"""What a task is told for its operators -> the call of each. That one gets an event, or is asked
+for committables, goes without saying behind the message or its snapshot.
 """
 PLAIN: Final = (type(None), bool, int, float, str, bytes, list, tuple, dict)
 SHOWN_MAX: Final = 60
+
+
+class _HeardOperators:
+    """The operators of a task, as its machine speaks to them: each call is noted before it. The
+    user's objects are left as they are, since a snapshot may be all that an object has.
+    """
+
+    def __init__(self, worker: Worker, called: Callable[..., None]) -> None:
+        self._worker, self._called = worker, called
+
+    def __getattr__(self, message: str) -> Any:
+        call = getattr(self._worker, message)
+        method = CALLS_OF_OPERATORS.get(message)
+        return call if method is None else partial(self._lead, method, call)
+
+    def _lead(self, method: str, call: Callable[..., None], *arguments: Any) -> None:
+        for operator_id, operator in self._worker.program.operators.items():
+            told = (arguments[2] or {}).get(operator_id) if method == "open" else arguments[0]
+            self._called(operator_id, operator, method, told)
+        call(*arguments)
 
 
 class _Snapshots:
