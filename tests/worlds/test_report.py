@@ -16,7 +16,8 @@ from epochgate.runtime.testing.worlds.feedback import feedback
 from epochgate.runtime.testing.worlds.lanes import lanes
 from epochgate.runtime.testing.worlds.report import report
 from epochgate.runtime.testing.worlds.searching import Found
-from epochgate.testing import Vacuous, World, simulate
+from epochgate.runtime.testing.worlds.settings import CHOSEN
+from epochgate.testing import SimulationFailed, Vacuous, World, simulate
 from tests.worlds.limiter import Forgetting, Taking, limited
 from tests.worlds.rules import Applying, Rules, RulesProvider
 
@@ -48,6 +49,17 @@ def test_a_report_names_the_rows_that_are_lost_and_the_steps_that_took_and_forgo
     taken, forgotten = (told.index(f"rows: {sign} {missing[1]}") for sign in "+−")
     barrier, notice = (told.index(f"calls Forgetting.{name}(1)") for name in CALLS)
     assert barrier < taken < notice < forgotten
+
+
+def test_an_assertion_with_sides_is_not_told_by_pytest_as_well(
+    lost: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulation = simulate(limited(Forgetting)).simulation
+    for is_whole in (False, True):
+        monkeypatch.setattr(CHOSEN, "is_whole", is_whole)
+        with pytest.raises(SimulationFailed) as failed:
+            simulation.judge(lost)
+        assert isinstance(failed.value.__cause__, AssertionError) is is_whole
 
 
 CALLS = "snapshot", "notify_checkpoint_complete"
