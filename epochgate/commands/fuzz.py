@@ -297,7 +297,7 @@ def _write(
         failures = {}
         for name, one in found.items():
             if one.failure is not None:
-                again = tests[name].search().replay(token(one.failure))
+                again = tests[name].search().replay(token(one.failure), keeps="states")
                 again.runs, again.seconds, again.tries = one.runs, one.seconds, one.tries
                 again.seed, again.first = one.seed, one.first
                 failures[name] = again

@@ -88,13 +88,14 @@ def test_a_whole_report_has_each_step_with_its_rows(lost: Found) -> None:
 
 def test_the_sides_of_a_claim_are_told_by_name() -> None:
     seen, known = [1, 2, 2, 4], [[5], 4]
-    for holds, told in (
+    claims: list[tuple[Callable[[], Any], list[str]]] = [
         (lambda: seen == [1, 2, 3, 4], ["`seen`          2 (1 of 4)", "3 (1 of 4)"]),
         (lambda: known and seen == [4, 2, 2, 1], ["`seen`          is [1, 2, 2, 4]", "in another"]),
         (lambda: len(seen) == 3, ["`len(seen)`  is 4", "`3`          is 3"]),
         (lambda: len(seen) < len(known), ["`len(seen)`   is 4", "`len(known)`  is 2"]),
         (lambda: Counter(seen) == Counter([1]), ["2: 2, 4: 1"]),
-    ):
+    ]
+    for holds, told in claims:
         sides = sides_of_claim(holds)
         assert sides is not None
         lines = "\n".join(sides.lines())
@@ -107,7 +108,13 @@ def test_a_claim_that_compares_nothing_holds_by_now_or_raises_has_no_sides() -> 
 
     missing: list[int] = []
     assert sides_of_claim(is_wrong) is not None
-    for holds in (lambda: all(missing), lambda: missing == [], lambda: missing[0] == 1, str.upper):
+    others: list[Callable[[], Any]] = [
+        lambda: all(missing),
+        lambda: missing == [],
+        lambda: missing[0] == 1,
+        dict,
+    ]
+    for holds in others:
         assert sides_of_claim(holds) is None
 
 

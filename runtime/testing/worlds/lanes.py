@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from textwrap import shorten, wrap
 from typing import Final
 
@@ -18,6 +19,8 @@ from epochgate.runtime.testing.worlds.trace import TEST, Happening
 WIDTH: Final = 100
 LINES_MAX: Final = 25
 """How many lines of steps a report has, unless the whole schedule is asked for."""
+TRIED_MAX: Final = 300
+"""How many steps are tried for a place."""
 FILLED: Final = 18
 """Up to how many lines steps are shown that user code has nothing to do with."""
 NEAR: Final = 5
@@ -34,6 +37,8 @@ OF_USER: Final = re.compile(
     r"(receives|sends) .*event |is aborted|decline of checkpoint|opens split|notice that checkpoint"
 )
 DECISIVE: Final = re.compile(r"receives .*(barrier|acknowledgement) of checkpoint|state to restore")
+ROUTINE: Final = re.compile(r"\.handle_")
+"""The calls that a timer may well repeat."""
 FIGURE: Final = re.compile(r"\d+")
 
 
@@ -47,8 +52,8 @@ def lanes(one: Run, is_whole: bool = False) -> Iterator[str]:
         return
     shown: set[int] = set()
     for positions, most in ((drawing.telling(), LINES_MAX), (drawing.others(), FILLED)):
-        for position in positions:
-            if position not in shown and len(list(drawing.lines(shown | {position}))) <= most:
+        for position in islice(positions, TRIED_MAX):
+            if position not in shown and drawing.size(shown | {position}) <= most:
                 shown.add(position)
     yield from drawing.lines(shown)
 
@@ -85,9 +90,10 @@ class _Drawing:
         sides = one.broken.sides if one.broken is not None else None
         self.odd = Counter[str]() if sides is None else sides.odd
         self.changes = list(_changes(one.trace, self.odd))
+        self.shapes = [FIGURE.sub("#", f"{each.lane} {each.text}") for each in one.trace]
         times: defaultdict[str, set[float]] = defaultdict(set)
-        for happening in one.trace:
-            times[_shape(happening)].add(happening.now_s)
+        for shape, happening in zip(self.shapes, one.trace, strict=True):
+            times[shape].add(happening.now_s)
         self._timed = {shape for shape, when in times.items() if len(when) >= TIMER_MIN}
 
     # which steps are shown
@@ -147,14 +153,26 @@ class _Drawing:
         return one.is_telling or (is_of_user and not self._is_timed(position))
 
     def _is_timed(self, position: int) -> bool:
-        return _shape(self.trace[position]) in self._timed
+        calls = (call.text for call in self.trace[position].calls)
+        return self.shapes[position] in self._timed and all(map(ROUTINE.search, calls))
 
     # how they are drawn
 
+    def size(self, shown: set[int]) -> int:
+        """Return how many lines these steps take, with those that count the others."""
+        ends = [-1, *sorted(shown), len(self.trace)]
+        gaps = sum(one + 1 < after for one, after in pairwise(ends))
+        return len(self._head()) + gaps + sum(len(self._step(position)) for position in shown) + 1
+
+    def _head(self) -> list[str]:
+        return [
+            "  step  " + "  ".join(name.ljust(self.width) for name in self.names).rstrip(),
+            "  ────  " + "  ".join("─" * self.width for _ in self.names),
+        ]
+
     def lines(self, shown: set[int]) -> Iterator[str]:
         """These steps; the others are counted, with what came most often among them."""
-        yield "  step  " + "  ".join(name.ljust(self.width) for name in self.names).rstrip()
-        yield "  ────  " + "  ".join("─" * self.width for _ in self.names)
+        yield from self._head()
         left_out: list[int] = []
         for position in range(len(self.trace)):
             if position not in shown:
@@ -174,42 +192,38 @@ class _Drawing:
         if not left_out:
             return
         count = len(left_out)
-        if count == 1 and len(only := list(self._step(left_out[0]))) == 1:
+        if count == 1 and len(only := self._step(left_out[0])) == 1:
             yield from only
             return
         told = f"        ⋮ {count} step{'s' * (count > 1)} by the default schedule"
-        steps = [self.trace[position] for position in left_out]
-        shape, times = Counter(map(_shape, steps)).most_common(1)[0]
-        like = next(one for one in steps if _shape(one) == shape)
+        shape, times = Counter(self.shapes[position] for position in left_out).most_common(1)[0]
+        like = next(self.trace[position] for position in left_out if self.shapes[position] == shape)
         often = f", {times} of them like: {like.lane} {like.text}" if times >= TIMER_MIN else ""
         yield told + often
 
-    def _step(self, position: int) -> Iterator[str]:
+    def _step(self, position: int) -> list[str]:
+        """The lines of one step."""
         happening = self.trace[position]
         indent = " " * (self.names.index(happening.lane) * (self.width + 2))
         room = max(self.width, WIDTH + 18 - 8 - len(indent))
         mark = "*" if happening.deviation is not None else " "
         first, *others = wrap(happening.text, room) or [""]
-        yield "{}{:>6} {}{}".format(mark, "{}:{}".format(*happening.at), indent, first)
-        for line in others:
-            yield f"        {indent}{line}"
+        lines = ["{}{:>6} {}{}".format(mark, "{}:{}".format(*happening.at), indent, first)]
+        lines += [f"        {indent}{line}" for line in others]
         told = [*(f"calls {call.text}" for call in happening.calls), *self.changes[position].told]
         below = ["; ".join(told)] if told else []
         if self._is_whole:
             below += map(str, happening.rows)
         for text in below:
             kept = text if self._is_whole else shorten(text, 2 * room - 8, placeholder=" …")
-            for line in wrap(kept, room - 2, subsequent_indent="  "):
-                yield f"        {indent}  {line}"
+            wrapped = wrap(kept, room - 2, subsequent_indent="  ")
+            lines += [f"        {indent}  {line}" for line in wrapped]
+        return lines
 
 
 def _distance(position: int, around: Sequence[int]) -> int:
     """Return how far a step is from the nearest of others; those behind it count as nearer."""
     return min(position - one if position >= one else 3 * (one - position) for one in around)
-
-
-def _shape(happening: Happening) -> str:
-    return FIGURE.sub("#", f"{happening.lane} {happening.text}")
 
 
 def _changes(trace: Sequence[Happening], odd: Counter[str]) -> Iterator[_Changed]:

@@ -18,7 +18,15 @@ from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.line import DRIVER, Mover
 from epochgate.runtime.testing.worlds.rig import Call
 from epochgate.runtime.testing.worlds.schedule import DELAY, GO_ON, HOLD, At, Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import TEST, Happening, contents, handled, states, told
+from epochgate.runtime.testing.worlds.trace import (
+    TEST,
+    Happening,
+    Keeps,
+    contents,
+    handled,
+    states,
+    told,
+)
 
 STEPS_MAX: Final = 20_000
 MOVES_PER_INSTANT: Final = 400
@@ -40,10 +48,10 @@ class WorldMisused(UsageError):
 
 
 class Motion:
-    """The job of one run, as it moves; `keeps_states`: the trace has the states at each step."""
+    """The job of one run, as it moves; `keeps`: what the trace has behind each step."""
 
-    def __init__(self, choosing: Choosing, keeps_states: bool) -> None:
-        self._choosing, self._keeps_states = choosing, keeps_states
+    def __init__(self, choosing: Choosing, keeps: Keeps) -> None:
+        self._choosing, self._keeps = choosing, keeps
         self.claims = Claims()
         self.trace: list[Happening] = []
         self.deviations: list[Deviation] = []
@@ -187,9 +195,10 @@ class Motion:
             self.deviations.append(happening.deviation)
 
     def _append(self, happening: Happening) -> None:
-        if self._keeps_states and self._job is not None:
-            happening.after = states(self._job.rig)
+        if self._keeps != "nothing" and self._job is not None:
             happening.own = contents(self._job.rig)
+            if self._keeps == "states":
+                happening.after = states(self._job.rig)
         self.trace.append(happening)
 
     def say(self, text: str, deviation: Deviation | None = None) -> None:

@@ -17,7 +17,7 @@ from epochgate.runtime.testing.worlds.data import Draws, NoOutcome
 from epochgate.runtime.testing.worlds.differences import sides_of_assertion
 from epochgate.runtime.testing.worlds.escapes import Escapes
 from epochgate.runtime.testing.worlds.schedule import At, Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import Happening
+from epochgate.runtime.testing.worlds.trace import Happening, Keeps
 from epochgate.runtime.testing.worlds.world import World
 
 Body = Callable[[World], Any]
@@ -62,14 +62,14 @@ def run(
     draws: Draws,
     escapes: Escapes,
     *,
-    keeps_states: bool = False,
+    keeps: Keeps = "nothing",
 ) -> Run:
     """Run the body once, within `escapes`' guard.
 
     Raises UsageError for what the test cannot mean, and what stops a run without an outcome:
     `DrawnTooMuch`, an assumption of Hypothesis that does not hold, the end of a search.
     """
-    world = World(choosing, draws.draw, keeps_states=keeps_states)
+    world = World(choosing, draws.draw, keeps=keeps)
     broken, cause = None, None
     try:
         try:

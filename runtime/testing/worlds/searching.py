@@ -34,6 +34,7 @@ from epochgate.runtime.testing.worlds.schedule import (
     token_of,
 )
 from epochgate.runtime.testing.worlds.shrinking import Shrinking, is_like
+from epochgate.runtime.testing.worlds.trace import Keeps
 
 VALUES_TRIES_MAX: Final = 100
 """How often values are drawn until a run accepts them."""
@@ -203,8 +204,8 @@ class Search:
         found.seconds += _now_s() - began_s
 
     def show(self, found: Found) -> None:
-        """Run the failure that a search has found once more, for what it logs, and with the states
-        behind each step.
+        """Run the failure that a search has found once more, for what it logs, and with what the
+        user's objects have behind each step.
         """
         assert found.failure is not None
         again = self.replay(token(found.failure)).failure
@@ -261,16 +262,16 @@ class Search:
         if one.broken is not None:
             found.seed, found.first = seed, one
 
-    def replay(self, word: str) -> Found:
-        """Run what a token says, without shrinking; its trace has the states behind each step.
-        Raises TokenMalformed.
+    def replay(self, word: str, keeps: Keeps = "own") -> Found:
+        """Run what a token says, without shrinking; raises TokenMalformed. `keeps`: what the trace
+        has behind each step.
         """
         deviations, choices = parsed(word)
         found = Found(self.node)
         draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
             try:
-                one = run(self.body, Listed(deviations), draws, escapes, keeps_states=True)
+                one = run(self.body, Listed(deviations), draws, escapes, keeps=keeps)
             except NoOutcome:
                 found.missed = "the test refuses the values that are drawn"
                 return found

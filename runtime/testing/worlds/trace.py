@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from epochgate.fsm.inside import machine_behind
 from epochgate.runtime.api.operator import Operator
@@ -20,6 +20,8 @@ from epochgate.runtime.testing.worlds.rig import SHOWN_MAX, Call, Rig, RowTaken
 from epochgate.runtime.testing.worlds.schedule import At, Deviation
 
 TEST: Final = "test"
+Keeps = Literal["nothing", "own", "states"]
+"""What a trace has behind each step: what the user's objects have, or the states of all beside."""
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Happening:
     after: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The states behind it, where they are kept."""
     own: dict[str, dict[str, Content]] = field(default_factory=dict)
-    """What the user's objects have behind it, where states are kept."""
+    """What the user's objects have behind it, where a report is to show it."""
 
     def __str__(self) -> str:
         return f"{self.at[0]}:{self.at[1]} {self.now_s:g} {self.lane}: {self.text}"

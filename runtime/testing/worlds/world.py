@@ -32,7 +32,7 @@ from epochgate.runtime.testing.worlds.rig import (
     Setup,
 )
 from epochgate.runtime.testing.worlds.schedule import Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import own_values
+from epochgate.runtime.testing.worlds.trace import Keeps, own_values
 
 
 class World(Motion):
@@ -46,9 +46,9 @@ class World(Motion):
         draw: Callable[[Any], Any],
         *,
         seed: int = 0,
-        keeps_states: bool = False,
+        keeps: Keeps = "nothing",
     ) -> None:
-        super().__init__(choosing, keeps_states)
+        super().__init__(choosing, keeps)
         self._draw = draw
         self._calls: int | None = None
         self.drawn: list[tuple[str, Any]] = []
@@ -118,7 +118,7 @@ class World(Motion):
                 "a world has one job; pass all providers to a single call of world.job"
             )
         self._job = WorldJob(self, Rig(setup))
-        self._job.rig.watches_operators = self._keeps_states
+        self._job.rig.watches_operators = self._keeps != "nothing"
         self.say(f"a job of {setup.subtasks} subtask{'s' * (setup.subtasks > 1)} starts")
         self.move()
         return self._job
