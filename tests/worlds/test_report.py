@@ -118,15 +118,20 @@ def test_a_claim_that_compares_nothing_holds_by_now_or_raises_has_no_sides() -> 
         assert sides_of_claim(holds) is None
 
 
+def told_change(before: Any, after: Any, *odd: str) -> str:
+    changed = change("it", content(before), content(after))
+    return "" if changed is None else changed.told(odd)
+
+
 def test_a_change_is_told_by_what_came_and_went_or_as_it_is_where_it_is_short() -> None:
     many = list(range(100, 140))
-    assert change(content(many), content([*many[1:], 7])) == "− 100 + 7"
-    assert change(content(many), content([])).endswith("107 and 32 more")
-    assert change(content(many), content([]), ["139"]).startswith("− 139, 100, 101")
-    assert change(content([1]), content([1, 2])) == "[1] → [1, 2]"
-    assert change(content(many), content(many[::-1])) == "in another order"
-    assert change(content(3), content(4)) == "3 → 4"
-    assert change(content(many), content(list(many))) == ""
+    assert told_change(many, [*many[1:], 7]) == "it: − 100 + 7"
+    assert told_change(many, []).endswith("107 and 32 more")
+    assert told_change(many, [], "139").startswith("it: − 139, 100, 101")
+    assert told_change([1], [1, 2]) == "it: [1] → [1, 2]"
+    assert told_change(many, many[::-1]) == "it: in another order"
+    assert told_change(3, 4) == "it: 3 → 4"
+    assert told_change(many, list(many)) == ""
 
 
 def test_an_assertion_that_acts_on_the_job_is_not_computed_again() -> None:

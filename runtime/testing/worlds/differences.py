@@ -19,6 +19,8 @@ NAMED_MAX: Final = 8
 """How many members are named."""
 SHORT: Final = 24
 """How long the text of a collection may be that is shown as it is."""
+KEPT_MAX: Final = 200
+"""How long the text of a value may be that is kept for a report."""
 SIDE_MAX: Final = 60
 """How long the text or value of one side is shown."""
 
@@ -29,11 +31,6 @@ class Content:
 
     text: str
     members: Counter[str] | None = None
-
-    @property
-    def is_long(self) -> bool:
-        """Return whether it is read by its members."""
-        return self.members is not None and len(self.text) > SHORT
 
 
 def content(value: Any) -> Content:
@@ -66,15 +63,67 @@ def cut(text: str, width: int = SIDE_MAX) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def change(before: Content, after: Content, odd: Collection[str] = ()) -> str:
-    """Tell how a value differs from what it was; empty if it does not."""
+@dataclass(frozen=True)
+class Change:
+    """A value that differs from what it was: texts of both, and the members that went and came."""
+
+    key: str
+    before: str
+    """Empty for an object that was not there."""
+    after: str
+    gone: Counter[str]
+    come: Counter[str]
+    is_long: bool = False
+
+    @property
+    def members(self) -> list[str]:
+        """Those that went or came."""
+        return [*self.gone, *self.come]
+
+    @property
+    def values(self) -> list[str]:
+        """The texts that are not too long to be kept."""
+        return [text for text in (self.before, self.after) if len(text) <= KEPT_MAX]
+
+    def told(self, odd: Collection[str] = ()) -> str:
+        """Tell it, with members of `odd` first."""
+        if not self.before:
+            return f"{self.key} = {cut(self.after)}"
+        if not self.is_long:
+            return f"{self.key}: {cut(self.before)} → {cut(self.after)}"
+        words = [f"− {named(self.gone, odd)}"] if self.gone else []
+        words += [f"+ {named(self.come, odd)}"] if self.come else []
+        return f"{self.key}: {' '.join(words) or 'in another order'}"
+
+
+def change(key: str, before: Content | None, after: Content) -> Change | None:
+    """Return how a value differs from what it was; None if it does not."""
     if before == after:
-        return ""
-    if before.members is None or after.members is None or not (before.is_long or after.is_long):
-        return f"{cut(before.text)} → {cut(after.text)}"
-    gone, come = before.members - after.members, after.members - before.members
-    words = [f"− {named(gone, odd)}" if gone else "", f"+ {named(come, odd)}" if come else ""]
-    return " ".join(word for word in words if word) or "in another order"
+        return None
+    had = Counter() if before is None or before.members is None else before.members
+    has = after.members or Counter()
+    is_both = after.members is not None and (before is None or before.members is not None)
+    gone, come = (had - has, has - had) if is_both else (Counter[str](), Counter[str]())
+    was = "" if before is None else before.text
+    is_long = is_both and (len(was) > SHORT or len(after.text) > SHORT)
+    return Change(key, was[: KEPT_MAX + 1], after.text[: KEPT_MAX + 1], gone, come, is_long)
+
+
+Own = dict[str, dict[str, Content]]
+"""The values of objects, by the object's name and the attribute's."""
+
+
+def changes(before: Own, after: Own) -> list[Change]:
+    """Return the changes, and the values of objects that were not there; an attribute that an
+    object gets later is no change.
+    """
+    found = []
+    for name, values in after.items():
+        known = before.get(name)
+        for key, value in values.items():
+            if known is None or key in known:
+                found.append(change(key, None if known is None else known[key], value))
+    return [one for one in found if one is not None]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, pairwise
 from textwrap import shorten, wrap
 from typing import Final
 
-from epochgate.runtime.testing.worlds.differences import Content, change, cut, members_in
+from epochgate.runtime.testing.worlds.differences import members_in
 from epochgate.runtime.testing.worlds.running import Run
 from epochgate.runtime.testing.worlds.trace import TEST, Happening
 
@@ -65,21 +64,6 @@ def lanes_of(trace: Sequence[Happening]) -> list[str]:
     return [lane for lane in (TEST, "driver", *tasks, "store") if lane in present]
 
 
-@dataclass
-class _Changed:
-    """The changes of one step: in words, the members that collections lost or got, and values."""
-
-    told: list[str] = field(default_factory=list)
-    members: list[str] = field(default_factory=list)
-    values: list[str] = field(default_factory=list)
-
-    def note(self, before: Content, after: Content) -> None:
-        """Keep what changed."""
-        self.values += [before.text, after.text]
-        if before.members is not None and after.members is not None:
-            self.members += [*(before.members - after.members), *(after.members - before.members)]
-
-
 class _Drawing:
     """The steps of one run, and what each of them is worth."""
 
@@ -89,7 +73,6 @@ class _Drawing:
         self.width = max(18, (WIDTH - 10) // len(self.names) - 2)
         sides = one.broken.sides if one.broken is not None else None
         self.odd = Counter[str]() if sides is None else sides.odd
-        self.changes = list(_changes(one.trace, self.odd))
         self.shapes = [FIGURE.sub("#", f"{each.lane} {each.text}") for each in one.trace]
         times: defaultdict[str, set[float]] = defaultdict(set)
         for shape, happening in zip(self.shapes, one.trace, strict=True):
@@ -141,15 +124,19 @@ class _Drawing:
         """
         for kind in ("members", "values"):
             for wanted in (Counter(list(self.odd)[:1]), self.odd):
-                texts = [getattr(changed, kind) for changed in self.changes]
-                if found := [n for n, one in enumerate(texts) if members_in(one, wanted)]:
+                found = [
+                    n
+                    for n, one in enumerate(self.trace)
+                    if any(members_in(getattr(each, kind), wanted) for each in one.changes)
+                ]
+                if found:
                     return found[-TRAIL_MAX:]
         return []
 
     def _is_telling(self, position: int) -> bool:
         """Return whether user code has to do with a step, and no timer repeats it."""
         one = self.trace[position]
-        is_of_user = bool(one.calls or self.changes[position].told or OF_USER.search(one.text))
+        is_of_user = bool(one.calls or _told(one) or OF_USER.search(one.text))
         return one.is_telling or (is_of_user and not self._is_timed(position))
 
     def _is_timed(self, position: int) -> bool:
@@ -210,7 +197,7 @@ class _Drawing:
         first, *others = wrap(happening.text, room) or [""]
         lines = ["{}{:>6} {}{}".format(mark, "{}:{}".format(*happening.at), indent, first)]
         lines += [f"        {indent}{line}" for line in others]
-        told = [*(f"calls {call.text}" for call in happening.calls), *self.changes[position].told]
+        told = [f"calls {call.text}" for call in happening.calls] + _told(happening, self.odd)
         below = ["; ".join(told)] if told else []
         if self._is_whole:
             below += map(str, happening.rows)
@@ -226,19 +213,6 @@ def _distance(position: int, around: Sequence[int]) -> int:
     return min(position - one if position >= one else 3 * (one - position) for one in around)
 
 
-def _changes(trace: Sequence[Happening], odd: Counter[str]) -> Iterator[_Changed]:
-    """The changes of each step in the user's objects."""
-    before: dict[str, dict[str, Content]] = {}
-    for happening in trace:
-        changed = _Changed()
-        for name, values in happening.own.items():
-            known = before.get(name)
-            for key, value in values.items():
-                if known is None:
-                    changed.told += [] if happening.calls else [f"{key} = {cut(value.text)}"]
-                    changed.note(Content("", Counter()), value)
-                elif key in known and (words := change(known[key], value, odd)):
-                    changed.told.append(f"{key}: {words}")
-                    changed.note(known[key], value)
-        yield changed
-        before = happening.own or before
+def _told(happening: Happening, odd: Collection[str] = ()) -> list[str]:
+    """The changes of a step; the values with which an object begins stand in its call."""
+    return [one.told(odd) for one in happening.changes if one.before or not happening.calls]

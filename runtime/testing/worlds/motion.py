@@ -13,6 +13,7 @@ from typing import Final
 from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, Claims
+from epochgate.runtime.testing.worlds.differences import Own, changes
 from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.line import DRIVER, Mover
@@ -52,6 +53,7 @@ class Motion:
 
     def __init__(self, choosing: Choosing, keeps: Keeps) -> None:
         self._choosing, self._keeps = choosing, keeps
+        self._own: Own = {}
         self.claims = Claims()
         self.trace: list[Happening] = []
         self.deviations: list[Deviation] = []
@@ -196,7 +198,8 @@ class Motion:
 
     def _append(self, happening: Happening) -> None:
         if self._keeps != "nothing" and self._job is not None:
-            happening.own = contents(self._job.rig)
+            before, self._own = self._own, contents(self._job.rig)
+            happening.changes = changes(before, self._own)
             if self._keeps == "states":
                 happening.after = states(self._job.rig)
         self.trace.append(happening)

@@ -14,7 +14,7 @@ from epochgate.runtime.api.operator import Operator
 from epochgate.runtime.api.plain_values import PLAIN_TYPES
 from epochgate.runtime.source import SourceSplit, SplitEnumerator, events
 from epochgate.runtime.source.split import unpack_splits
-from epochgate.runtime.testing.worlds.differences import Content, content
+from epochgate.runtime.testing.worlds.differences import Change, Own, content
 from epochgate.runtime.testing.worlds.line import Mover
 from epochgate.runtime.testing.worlds.rig import SHOWN_MAX, Call, Rig, RowTaken
 from epochgate.runtime.testing.worlds.schedule import At, Deviation
@@ -42,8 +42,8 @@ class Happening:
     """Whether it goes before other steps in a report, however far from a deviation it is."""
     after: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The states behind it, where they are kept."""
-    own: dict[str, dict[str, Content]] = field(default_factory=dict)
-    """What the user's objects have behind it, where a report is to show it."""
+    changes: list[Change] = field(default_factory=list)
+    """What it changed in the user's objects, where a report is to show it."""
 
     def __str__(self) -> str:
         return f"{self.at[0]}:{self.at[1]} {self.now_s:g} {self.lane}: {self.text}"
@@ -142,7 +142,7 @@ def own_values(rig: Rig) -> dict[str, dict[str, str]]:
     }
 
 
-def contents(rig: Rig) -> dict[str, dict[str, Content]]:
+def contents(rig: Rig) -> Own:
     """The same, to be compared: of what is open now, as it is now."""
     return {
         name: {key: content(value) for key, value in own.items()} for name, own in _own(rig).items()
