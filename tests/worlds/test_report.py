@@ -203,6 +203,15 @@ def test_runs_that_are_too_few_for_some_fault_at_some_moment_say_so() -> None:
         assert re.search(rf"{fault}: [a-z, ]*{moment}", whole)
 
 
+def test_a_vacuous_test_says_which_moments_more_runs_may_meet() -> None:
+    def body(world: World) -> None:
+        checkpointed(world)
+        world.sometimes("it dies meanwhile", lambda: ("die", "snapshot") in world.struck)
+
+    with pytest.raises(Vacuous, match=r"more runs may meet them:\n(  .*\n)*  die: .*snapshot"):
+        simulate(runs=5)(body)()
+
+
 def test_runs_that_have_met_every_point_say_nothing_of_it() -> None:
     found = found_by(checkpointed, 100, faults=("full-disk",))
     assert found.points == {("full-disk", "store")}

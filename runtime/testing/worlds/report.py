@@ -46,6 +46,9 @@ def _vacuous(name: str, found: Found) -> Iterator[str]:
     yield "Faults that happened, and what the job was doing:"
     for line in moments(found):
         yield f"  {line}"
+    if found.unmet:
+        yield "Faults that could have happened and did not; more runs may meet them:"
+        yield from (f"  {line}" for line in by_fault(found.unmet))
     yield "Give it more runs (runs=), let the test provoke it, or correct its condition."
 
 
