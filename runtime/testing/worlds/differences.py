@@ -14,7 +14,9 @@ from types import CodeType, TracebackType
 from typing import Any, Final
 
 PARTS_MAX: Final = 2000
-"""How many members a collection may have that is compared by name."""
+"""How many members a collection of the user's objects may have that is compared by name."""
+SIDE_PARTS_MAX: Final = 20_000
+"""How many a side of a comparison may have."""
 NAMED_MAX: Final = 8
 """How many members are named."""
 SHORT: Final = 24
@@ -33,17 +35,20 @@ class Content:
     members: Counter[str] | None = None
 
 
-def content(value: Any) -> Content:
-    """Return a value to be compared by name."""
+def content(value: Any, most: int = PARTS_MAX) -> Content:
+    """Return a value to be compared by name, if it has no more than so many members. Sets are told
+    in the order of their texts, since theirs may be another in each process.
+    """
     if not isinstance(value, list | tuple | Set | Mapping | deque):
         return Content(repr(value))
-    if len(value) > PARTS_MAX:
+    if len(value) > most:
         return Content(f"{len(value):,} members")
+    if isinstance(value, Set):
+        texts = sorted(map(repr, value))
+        return Content(f"{{{', '.join(texts)}}}", Counter(texts))
     if isinstance(value, Mapping):
-        members = Counter(f"{key!r}: {one!r}" for key, one in value.items())
-    else:
-        members = Counter(map(repr, value))
-    return Content(repr(value), members)
+        return Content(repr(value), Counter(f"{key!r}: {one!r}" for key, one in value.items()))
+    return Content(repr(value), Counter(map(repr, value)))
 
 
 def named(members: Counter[str], odd: Collection[str] = ()) -> str:
@@ -100,8 +105,8 @@ def change(key: str, before: Content | None, after: Content) -> Change | None:
     """Return how a value differs from what it was; None if it does not."""
     if before == after:
         return None
-    had = Counter() if before is None or before.members is None else before.members
-    has = after.members or Counter()
+    had = Counter[str]() if before is None or before.members is None else before.members
+    has = after.members or Counter[str]()
     is_both = after.members is not None and (before is None or before.members is not None)
     gone, come = (had - has, has - had) if is_both else (Counter[str](), Counter[str]())
     was = "" if before is None else before.text
@@ -155,7 +160,7 @@ class Sides:
         for text, value in zip(texts, self.values, strict=True):
             yield f"{text.ljust(width)}  is {cut(value.text)}"
         if one is not None and one == other:
-            yield "both have the same members, in another order"
+            yield "both have the same members"
 
 
 def sides_of_assertion(trace: TracebackType | None, file: str, line: int) -> Sides | None:
@@ -241,7 +246,7 @@ def _compared(test: ast.expr | None, names: dict[str, Any], file: str) -> Sides 
     texts = ast.unparse(both[0]), ast.unparse(both[1])
     if not isinstance(test.ops[0], ast.Eq):
         return Sides(texts, (Content(repr(one)), Content(repr(other))))
-    return Sides(texts, (content(one), content(other)))
+    return Sides(texts, (content(one, SIDE_PARTS_MAX), content(other, SIDE_PARTS_MAX)))
 
 
 def _value(expression: ast.expr, names: dict[str, Any], file: str) -> Any:

@@ -87,7 +87,7 @@ def run(
             raise NoOutcome from error
         broken, cause = _failed(error), error
     one = _kept(world, draws, broken, cause)
-    if cause is not None and broken is not None and broken.place is not None:
+    if isinstance(cause, AssertionError) and broken is not None and broken.place is not None:
         with world.only_looking():
             place = broken.place
             broken.sides = sides_of_assertion(cause.__traceback__, place.file, place.line)
