@@ -36,8 +36,8 @@ class Content:
 
 
 def content(value: Any, most: int = PARTS_MAX) -> Content:
-    """Return a value to be compared by name, if it has no more than so many members. Sets are told
-    in the order of their texts, since theirs may be another in each process.
+    """Return a value to be compared by name, if it has at most `most` members. Sets are told in the
+    order of their texts, since theirs may be another in each process.
     """
     if not isinstance(value, list | tuple | Set | Mapping | deque):
         return Content(repr(value))

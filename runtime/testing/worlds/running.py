@@ -14,7 +14,7 @@ from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.claims import ClaimBroken, Place
 from epochgate.runtime.testing.worlds.data import Draws, NoOutcome
-from epochgate.runtime.testing.worlds.differences import sides_of_assertion
+from epochgate.runtime.testing.worlds.differences import Sides, sides_of_assertion
 from epochgate.runtime.testing.worlds.escapes import Escapes
 from epochgate.runtime.testing.worlds.schedule import At, Choosing, Deviation
 from epochgate.runtime.testing.worlds.trace import Happening, Keeps
@@ -87,11 +87,16 @@ def run(
             raise NoOutcome from error
         broken, cause = _failed(error), error
     one = _kept(world, draws, broken, cause)
-    if isinstance(cause, AssertionError) and broken is not None and broken.place is not None:
+    if broken is not None and broken.kind == "assertion" and isinstance(cause, AssertionError):
         with world.only_looking():
-            place = broken.place
-            broken.sides = sides_of_assertion(cause.__traceback__, place.file, place.line)
+            broken.sides = _sides_of(cause, broken.place)
     return one
+
+
+def _sides_of(error: AssertionError, place: Place | None) -> Sides | None:
+    if place is None:
+        return None
+    return sides_of_assertion(error.__traceback__, place.file, place.line)
 
 
 def _kept(
