@@ -88,6 +88,7 @@ def test_a_whole_report_has_each_step_with_its_rows(lost: Found) -> None:
 
 def test_the_sides_of_a_claim_are_told_by_name() -> None:
     seen, known = [1, 2, 2, 4], [[5], 4]
+    as_tuple: Any = tuple(seen)
     claims: list[tuple[Callable[[], Any], list[str]]] = [
         (lambda: seen == [1, 2, 3, 4], ["`seen`          2 (1 of 4)", "3 (1 of 4)"]),
         (
@@ -95,7 +96,7 @@ def test_the_sides_of_a_claim_are_told_by_name() -> None:
             ["`seen`          is [1, 2, 2, 4]", "have the same members"],
         ),
         (lambda: set(seen) == {"c", "b", 4}, ["`{'c', 'b', 4}`  'b', 'c' (2 of 3)"]),
-        (lambda: seen == tuple(seen), ["is [1, 2, 2, 4]", "is (1, 2, 2, 4)"]),
+        (lambda: seen == as_tuple, ["is [1, 2, 2, 4]", "is (1, 2, 2, 4)"]),
         (lambda: len(seen) == 3, ["`len(seen)`  is 4", "`3`          is 3"]),
         (lambda: len(seen) < len(known), ["`len(seen)`   is 4", "`len(known)`  is 2"]),
         (lambda: Counter(seen) == Counter([1]), ["2: 2, 4: 1"]),
