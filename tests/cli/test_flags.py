@@ -18,6 +18,7 @@ OF_OTHERS = {
     "--epochgate-replay": "pytest's, by the plugin",
     "--epochgate-rows": "pytest's, by the plugin",
     "--epochgate-seed": "pytest's, by the plugin",
+    "--epochgate-whole": "pytest's, by the plugin",
     "--show-toplevel": "git's",
     "--unshallow": "git's",
     "--verify": "git's",

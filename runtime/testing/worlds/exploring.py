@@ -103,6 +103,7 @@ class Exploration:
         found.complete_to = len(self._waiting[0]) - 1 if self._waiting else self._most
         if found.failure is not None:
             found.waiting = 0
+            self.search.show(found)
         return found
 
     @property

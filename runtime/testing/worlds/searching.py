@@ -25,13 +25,16 @@ from epochgate.runtime.testing.worlds.schedule import (
     ORDERS,
     At,
     AtRandom,
+    Choosing,
     Deviation,
     Listed,
+    Looking,
     TokenMalformed,
     deviations_of,
     token_of,
 )
-from epochgate.runtime.testing.worlds.shrinking import Shrinking
+from epochgate.runtime.testing.worlds.shrinking import Shrinking, is_like
+from epochgate.runtime.testing.worlds.trace import Keeps
 
 VALUES_TRIES_MAX: Final = 100
 """How often values are drawn until a run accepts them."""
@@ -76,6 +79,8 @@ class Found:
     """What a replayed run did not do of what its token says."""
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
     struck: set[tuple[str, str]] = field(default_factory=set)
+    points: set[tuple[str, str]] = field(default_factory=set)
+    """Each fault that could strike in the default schedule, with what the job was doing."""
     reached: dict[str, bool] = field(default_factory=dict)
     is_part: bool = False
     """Whether there were fewer runs than the test says, so that `sometimes` is not judged."""
@@ -93,6 +98,11 @@ class Found:
     def has_passed(self) -> bool:
         """True if nothing was found, and nothing is vacuous as far as that is judged."""
         return self.failure is None and (self.is_part or not self.never)
+
+    @property
+    def unmet(self) -> set[tuple[str, str]]:
+        """The points at which a fault could strike, and struck in no run."""
+        return self.points - self.struck
 
     @property
     def never(self) -> list[str]:
@@ -190,8 +200,17 @@ class Search:
                 shrinking = Shrinking(lambda schedule, draws: self.listed(schedule, draws, escapes))
                 found.failure = shrinking.shrunk(found.first)
             found.tries = shrinking.tries
-        self.replay(token(found.failure))  # once more, for what it logs
+        self.show(found)
         found.seconds += _now_s() - began_s
+
+    def show(self, found: Found) -> None:
+        """Run the failure that a search has found once more, for what it logs, and with what the
+        user's objects have behind each step.
+        """
+        assert found.failure is not None
+        again = self.replay(token(found.failure)).failure
+        if again is not None and is_like(again, found.failure):
+            found.failure = again
 
     def _is_late(self, began_s: float, seconds: float | None) -> bool:
         return seconds is not None and _now_s() - began_s > seconds
@@ -201,7 +220,7 @@ class Search:
         for attempt in range(VALUES_TRIES_MAX):
             one = self.listed([], Draws(attempt), escapes)
             if one is not None:
-                self._insist_on_repeat(one, self.listed([], Draws(attempt), escapes))
+                self._insist_on_repeat(one, self._look(found, attempt, escapes))
                 self._add(one, found, attempt)
                 return one
         raise WorldMisused(
@@ -216,7 +235,7 @@ class Search:
         for attempt in range(REACH_TRIES if longest.choices else 0):
             if found.first is not None:
                 break
-            one = self.listed([], Draws(attempt), escapes)
+            one = self._look(found, attempt, escapes)
             if one is None:
                 continue
             if one.broken is not None:
@@ -225,29 +244,34 @@ class Search:
                 longest = one
         return longest.moments
 
+    def _look(self, found: Found, attempt: int, escapes: Escapes) -> Run | None:
+        """Run the default schedule, and see at which points faults could strike."""
+        looking = Looking(self.kinds)
+        one = self._run(looking, Draws(attempt), escapes)
+        found.points |= looking.points
+        return one
+
     def _one_at_random(self, seed: int, steps: list[At], found: Found, escapes: Escapes) -> None:
         choosing = AtRandom(seed, self.faults_max, steps, self.kinds)
-        try:
-            one = run(self.body, choosing, Draws(seed), escapes)
-        except NoOutcome:
-            return
-        self._add(one, found, seed)
+        one = self._run(choosing, Draws(seed), escapes)
+        if one is not None:
+            self._add(one, found, seed)
 
     def _add(self, one: Run, found: Found, seed: int) -> None:
         found.add(one)
         if one.broken is not None:
             found.seed, found.first = seed, one
 
-    def replay(self, word: str, keeps_states: bool = False) -> Found:
-        """Run what a token says, without shrinking; raises TokenMalformed. `keeps_states`: the
-        trace has the state of every machine behind each step.
+    def replay(self, word: str, keeps: Keeps = "own") -> Found:
+        """Run what a token says, without shrinking; raises TokenMalformed. `keeps`: what the trace
+        has behind each step.
         """
         deviations, choices = parsed(word)
         found = Found(self.node)
         draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
             try:
-                one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+                one = run(self.body, Listed(deviations), draws, escapes, keeps=keeps)
             except NoOutcome:
                 found.missed = "the test refuses the values that are drawn"
                 return found
@@ -260,8 +284,11 @@ class Search:
 
     def listed(self, deviations: list[Deviation], drawing: Draws, escapes: Escapes) -> Run | None:
         """Run one schedule; None without an outcome."""
+        return self._run(Listed(deviations), drawing, escapes)
+
+    def _run(self, choosing: Choosing, drawing: Draws, escapes: Escapes) -> Run | None:
         try:
-            return run(self.body, Listed(deviations), drawing, escapes)
+            return run(self.body, choosing, drawing, escapes)
         except NoOutcome:
             return None
 

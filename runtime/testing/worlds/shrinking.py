@@ -55,7 +55,7 @@ class Shrinking:
             return None
         self.tries += 1
         one = self._again(deviations, Draws(0, failing.choices or None))
-        return one if one is not None and _breaks_like(one, failing) else None
+        return one if one is not None and is_like(one, failing) else None
 
     def _with_fewer(self, best: Run) -> Run:
         """Leave out deviations, faults first: many at once, then one by one."""
@@ -111,7 +111,7 @@ class Shrinking:
         """
         self.tries += 1
         one = self._again(best.deviations, Draws(drawing=drawing))
-        if one is None or _breaks_like(one, best):
+        if one is None or is_like(one, best):
             return one
         fewer = best.calls - one.calls
         earlier = [_called_earlier(each, fewer) for each in best.deviations]
@@ -119,7 +119,7 @@ class Shrinking:
             return None
         self.tries += 1
         other = self._again(earlier, Draws(0, tuple(drawing.conjecture_data.choices)))
-        return other if other is not None and _breaks_like(other, best) else None
+        return other if other is not None and is_like(other, best) else None
 
     def _with_earlier(self, best: Run) -> Run:
         """Let each fault be a plain one, and each deviation happen as early as it shows the same,
@@ -136,7 +136,8 @@ class Shrinking:
         return best
 
 
-def _breaks_like(one: Run, other: Run) -> bool:
+def is_like(one: Run, other: Run) -> bool:
+    """Return whether two runs break the same claim."""
     if one.broken is None or other.broken is None:
         return False
     return one.broken.is_like == other.broken.is_like
