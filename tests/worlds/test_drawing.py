@@ -62,7 +62,7 @@ def test_a_value_of_every_family_is_drawn_and_drawn_again_by_the_token(name: str
     search = simulate(body, faults=()).simulation.search()
     found = search.scan(range(10))
     assert found.first is not None, "some run leaves the default order"
-    assert found.first.choices
+    assert found.first.values
     before = list(drawn)
     again = search.replay(token(found.first))
     assert again.failure is not None

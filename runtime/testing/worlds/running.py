@@ -29,9 +29,9 @@ class Run:
     deviations: list[Deviation]
     trace: list[Happening]
     drawn: list[tuple[str, Any]]
-    choices: tuple[Any, ...]
-    """What Hypothesis has drawn, to draw it again."""
     broken: ClaimBroken | None
+    values: bytes = b""
+    """What Hypothesis has drawn, to draw it again, of a run that fails or is replayed."""
     cause: BaseException | None = None
     """The assertion that failed in the test's body."""
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
@@ -72,9 +72,8 @@ def run(
     broken, cause = None, None
     try:
         try:
-            with draws:
-                body(world)
-                world.calm()
+            body(world)
+            world.calm()
         finally:
             escapes.raise_first()
     except ClaimBroken as error:
@@ -85,18 +84,15 @@ def run(
         if type(error).__name__ == "UnsatisfiedAssumption":
             raise NoOutcome from error
         broken, cause = _failed(error), error
-    return _kept(world, draws, broken, cause)
+    return _kept(world, broken, cause)
 
 
-def _kept(
-    world: World, draws: Draws, broken: ClaimBroken | None, cause: BaseException | None
-) -> Run:
+def _kept(world: World, broken: ClaimBroken | None, cause: BaseException | None) -> Run:
     claims = world.claims
     return Run(
         deviations=world.deviations,
         trace=world.trace,
         drawn=world.drawn,
-        choices=draws.choices,
         broken=broken,
         cause=cause,
         taken=world.rows_taken,

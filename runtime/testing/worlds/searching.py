@@ -16,7 +16,13 @@ from typing import Any, Final
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Row
-from epochgate.runtime.testing.worlds.data import Draws, NoOutcome, packed, unpacked
+from epochgate.runtime.testing.worlds.data import (
+    Draws,
+    FirstDraw,
+    NoOutcome,
+    packed,
+    unpacked,
+)
 from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
 from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.motion import WorldMisused
@@ -25,6 +31,7 @@ from epochgate.runtime.testing.worlds.schedule import (
     ORDERS,
     At,
     AtRandom,
+    Choosing,
     Deviation,
     Listed,
     TokenMalformed,
@@ -100,7 +107,7 @@ class Found:
         return [text for text, has_come_true in self.reached.items() if not has_come_true]
 
 
-def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
+def parsed(word: str) -> tuple[list[Deviation], bytes]:
     """The deviations and the drawn values that a token names; raises TokenMalformed."""
     schedule, _, drawn = word.partition("+")
     deviations = deviations_of(schedule)
@@ -111,31 +118,31 @@ def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
                 f"there are {', '.join((*ORDERS, *FAULTS))}"
             )
     try:
-        choices = unpacked(drawn)
+        values = unpacked(drawn)
     except ValueError as error:
         raise TokenMalformed(
             f"{drawn!r} behind the + of the token holds no drawn values: copy the token as it is"
         ) from error
-    return deviations, choices
+    return deviations, values
 
 
-def missed(one: Run, deviations: list[Deviation], choices: tuple[Any, ...] | None) -> str:
+def missed(one: Run, deviations: list[Deviation], values: bytes) -> str:
     """Tell what a run did not do of a schedule, in words."""
     absent = [str(each) for each in deviations if each not in one.deviations]
     if absent:
         return f"the deviation{'s' * (len(absent) > 1)} {', '.join(absent)} did not happen"
-    if choices is not None and one.choices[: len(choices)] != choices:
+    if not one.values.startswith(values):
         return "the values of the token were not drawn"
     return ""
 
 
 def token(one: Run) -> str:
     """One word that replays a run: its schedule, and behind `+` what was drawn."""
-    drawn = packed(one.choices)
+    drawn = packed(one.values)
     return token_of(one.deviations) + (f"+{drawn}" if drawn else "")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Search:
     """Searches the runs of one test; `kinds` are the deviations that may happen."""
 
@@ -143,6 +150,8 @@ class Search:
     kinds: tuple[str, ...]
     faults_max: int
     node: str = ""
+    draws_values: bool = field(default=False, init=False)
+    """Whether a run has drawn a value; from then on Hypothesis begins each run."""
 
     def at_random(
         self,
@@ -213,7 +222,7 @@ class Search:
         """The steps of the longest of some runs of the default schedule; the same for all seeds, so
         that a seed alone is what it is among others.
         """
-        for attempt in range(REACH_TRIES if longest.choices else 0):
+        for attempt in range(REACH_TRIES if longest.drawn else 0):
             if found.first is not None:
                 break
             one = self.listed([], Draws(attempt), escapes)
@@ -226,12 +235,11 @@ class Search:
         return longest.moments
 
     def _one_at_random(self, seed: int, steps: list[At], found: Found, escapes: Escapes) -> None:
-        choosing = AtRandom(seed, self.faults_max, steps, self.kinds)
-        try:
-            one = run(self.body, choosing, Draws(seed), escapes)
-        except NoOutcome:
-            return
-        self._add(one, found, seed)
+        with contextlib.suppress(NoOutcome):
+            one = self.once(
+                lambda: AtRandom(seed, self.faults_max, steps, self.kinds), Draws(seed), escapes
+            )
+            self._add(one, found, seed)
 
     def _add(self, one: Run, found: Found, seed: int) -> None:
         found.add(one)
@@ -242,12 +250,13 @@ class Search:
         """Run what a token says, without shrinking; raises TokenMalformed. `keeps_states`: the
         trace has the state of every machine behind each step.
         """
-        deviations, choices = parsed(word)
+        deviations, values = parsed(word)
         found = Found(self.node)
-        draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
             try:
-                one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+                one = self.once(
+                    lambda: Listed(deviations), Draws(0, values), escapes, True, keeps_states
+                )
             except NoOutcome:
                 found.missed = "the test refuses the values that are drawn"
                 return found
@@ -255,15 +264,39 @@ class Search:
         if one.broken is not None:
             found.failure = found.first = one
         else:
-            found.missed = missed(one, deviations, choices)
+            found.missed = missed(one, deviations, values)
         return found
 
     def listed(self, deviations: list[Deviation], drawing: Draws, escapes: Escapes) -> Run | None:
         """Run one schedule; None without an outcome."""
         try:
-            return run(self.body, Listed(deviations), drawing, escapes)
+            return self.once(lambda: Listed(deviations), drawing, escapes)
         except NoOutcome:
             return None
+
+    def once(
+        self,
+        makes_choosing: Callable[[], Choosing],
+        draws: Draws,
+        escapes: Escapes,
+        keeps_values: bool = False,
+        keeps_states: bool = False,
+    ) -> Run:
+        """Run the test once, by Hypothesis if it draws; `keeps_values` also of a run that holds all
+        claims. Raises NoOutcome, and what `run` raises.
+        """
+
+        def act() -> Run:
+            return run(self.body, makes_choosing(), draws, escapes, keeps_states=keeps_states)
+
+        if not self.draws_values:
+            try:
+                return act()
+            except FirstDraw:
+                self.draws_values = True
+        one, values = draws.around(act, lambda one: keeps_values or one.broken is not None)
+        one.values = values
+        return one
 
     def _insist_on_repeat(self, one: Run, again: Run | None) -> None:
         if again is None:
