@@ -20,9 +20,12 @@ from hypothesis.errors import HypothesisException
 
 T = TypeVar("T")
 
+# All that a profile of the user's could change: the one for CI leaves no database.
 _SETTINGS: Final = settings(
     max_examples=1,
     database=None,
+    derandomize=False,
+    backend="hypothesis",
     deadline=None,
     print_blob=False,
     report_multiple_bugs=False,
@@ -70,6 +73,7 @@ def _tried(
     def one(data: Any) -> None:
         test(data)
 
+    # A seed takes the database away, and the settings that come after it bring it back.
     made = settings(_SETTINGS, database=_Memory(known, on_saved), phases=phases)
     with contextlib.suppress(_Ended, HypothesisException, SkipTest):
         made(seed(number)(given(strategies.data())(one)))()
