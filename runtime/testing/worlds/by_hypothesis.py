@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, reject, seed, setti
 from hypothesis.database import ExampleDatabase
 from hypothesis.errors import HypothesisException
 
+from epochgate.errors import UsageError
+
 T = TypeVar("T")
 
 # All that a profile of the user's could change: the one for CI leaves no database.
@@ -39,15 +41,27 @@ class _Ended(Exception):
     """The test is over, and Hypothesis saves what was drawn."""
 
 
+class ValuesLost(UsageError):
+    """Hypothesis was told to use no database, in which values are kept."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the run fails or is replayed, and Hypothesis keeps no values to draw again: leave out "
+            "--hypothesis-seed, with which it has no database; simulated tests have their own seeds"
+        )
+
+
 class _Memory(ExampleDatabase):
     """Hands out the values that are known, once, and tells of those that are saved."""
 
     def __init__(self, known: bytes, on_saved: Callable[[bytes], object]) -> None:
         super().__init__()
+        self.is_asked = False
         self._known = [known] if known else []
         self._on_saved = on_saved
 
     def fetch(self, key: bytes) -> Iterable[bytes]:
+        self.is_asked = True
         known, self._known = self._known, []
         return known
 
@@ -68,15 +82,20 @@ def _tried(
     *phases: Phase,
     number: int = 0,
 ) -> None:
-    """Let Hypothesis run a test; it may end in any way, since the test itself tells."""
+    """Let Hypothesis run a test; it may end in any way, since the test itself tells. Raises
+    ValuesLost if there are `known` values, and Hypothesis did not ask for them.
+    """
 
     def one(data: Any) -> None:
         test(data)
 
     # A seed takes the database away, and the settings that come after it bring it back.
-    made = settings(_SETTINGS, database=_Memory(known, on_saved), phases=phases)
+    memory = _Memory(known, on_saved)
+    made = settings(_SETTINGS, database=memory, phases=phases)
     with contextlib.suppress(_Ended, HypothesisException, SkipTest):
         made(seed(number)(given(strategies.data())(one)))()
+    if known and not memory.is_asked:
+        raise ValuesLost
 
 
 def run_once(
@@ -86,7 +105,7 @@ def run_once(
     None if Hypothesis stops it: there are no more values, or none that a filter lets pass.
 
     Returns what it returns, and the values if `keeps` says so. Raises what `act`
-    raises.
+    raises, and ValuesLost.
     """
     begun, came, failed, saved = False, list[T](), list[Exception](), list[bytes]()
 
@@ -108,7 +127,11 @@ def run_once(
     _tried(test, known, saved.append, Phase.reuse if known else Phase.generate, number=number)
     if failed:
         raise failed[0]
-    return (came[0], saved[0] if saved else b"") if came else None
+    if not came:
+        return None
+    if keeps(came[0]) and not saved:
+        raise ValuesLost
+    return came[0], saved[0] if saved else b""
 
 
 def is_known(values: bytes) -> bool:

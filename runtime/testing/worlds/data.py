@@ -51,7 +51,7 @@ class Draws:
         """Run `act`, within which values can be drawn.
 
         Returns what it returns, and the values if `keeps` says so. Raises NoOutcome,
-        HypothesisNeeded, and what `act` raises.
+        HypothesisNeeded, ValuesLost, and what `act` raises.
         """
         if self._draw is not None:
             return act(), b""
