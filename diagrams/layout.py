@@ -1,17 +1,15 @@
-"""From DOT text to SVG or PNG bytes, with or without Graphviz installed.
+"""From DOT text to SVG or PNG bytes, without Graphviz installed.
 
-Decides which Graphviz lays a diagram out and with which font; what is in it is its caller's.
-Two engines exist. "system" is the `dot` on PATH. "bundled" is the Graphviz that the wheel of
-pygraphviz carries, with the Roboto of the package font-roboto and no other font: both are pinned,
-so the same source gives the same SVG, byte for byte, whatever the machine has installed. Committed
-diagrams are therefore drawn with "bundled". A PNG repeats on one machine, but its pixels depend on
-the processor's arithmetic: compare PNGs by the digest that `epochgate.diagrams.stamp` puts into
-them.
+Decides which of several sources of one diagram fits a page, and with which Graphviz and font it is
+laid out; what is in it is its caller's. The Graphviz is the one that the wheel of pygraphviz
+carries, with the Roboto of the package font-roboto and no other font: both are pinned, so the same
+source gives the same SVG, byte for byte, whatever the machine has installed. A PNG repeats on one
+machine, but its pixels depend on the processor's arithmetic.
 
 Text widths come from the font, so a diagram names the font `FONT` and keeps to its characters:
 Latin, Greek, Cyrillic and common punctuation, but no arrows and no mathematical signs; those become
-boxes. The bundled engine runs in a child process, because fontconfig reads its settings once per
-process and a fault in a C library should not end ours.
+boxes. Graphviz runs in a child process, because fontconfig reads its settings once per process and
+a fault in a C library should not end ours.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,69 +25,49 @@ from pathlib import Path
 from typing import Literal
 from xml.sax.saxutils import escape
 
+from epochgate.diagrams.theme import dressed
 from epochgate.errors import EpochgateError, UsageError
 
-Engine = Literal["auto", "bundled", "system"]
 Format = Literal["svg", "png"]
+Diagram = tuple[Sequence[str], Format]
+"""The sources of one diagram, of which the first that fits is drawn, and the format."""
 
 FONT = "Roboto,Helvetica,Arial,sans-serif"
-LAYOUT_TIMEOUT_S = 120.0
+POINTS_MAX = 660, 1500
+"""The bounds of a picture: 880 pixels, the width of a page of a code host, by 2000."""
+LAYOUT_TIMEOUT_S = 300.0
 
 # What a child needs to start; anything else could change what it draws.
 _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR")
 
 
 class LayoutUnavailable(UsageError):
-    """The engine asked for is not installed."""
+    """A package that writes, measures or lays out a diagram is not installed."""
 
 
 class LayoutFailed(EpochgateError):
     """Graphviz did not draw the source: it is not DOT, or Graphviz itself failed."""
 
 
-def render(dot_source: str, format: Format, *, engine: Engine = "auto") -> bytes:
-    """Lay out one diagram and return the bytes of its SVG or PNG.
+def render(dot_source: str, format: Format) -> bytes:
+    """Lay out one diagram and return the bytes of its SVG or PNG. Raises as `render_all` does."""
+    return render_all([([dot_source], format)])[0]
 
-    "auto" takes the `dot` on PATH when there is one, else the bundled engine. Raises
-    LayoutUnavailable when the engine is not installed, LayoutFailed when it refuses the source.
+
+def render_all(diagrams: Sequence[Diagram]) -> list[bytes]:
+    """Lay out several diagrams in one child process, and return their bytes in that order.
+
+    Raises LayoutUnavailable when a package is missing, LayoutFailed when Graphviz refuses a source.
     """
-    return render_all([(dot_source, format)], engine=engine)[0]
-
-
-def render_all(diagrams: Sequence[tuple[str, Format]], *, engine: Engine = "auto") -> list[bytes]:
-    """Lay out several diagrams, (source, format) each, and return their bytes in that order.
-
-    The bundled engine draws all of them in one child process. Raises as `render` does.
-    """
-    if engine == "auto":
-        engine = "system" if shutil.which("dot") else "bundled"
-    if engine == "system":
-        return [_render_by_system(source, format) for source, format in diagrams]
-    return _render_by_bundled(diagrams)
-
-
-def _render_by_system(source: str, format: Format) -> bytes:
-    if importlib.util.find_spec("graphviz") is None:
-        raise _unavailable("the package graphviz is not installed")
-    import graphviz
-
-    try:
-        drawn: bytes = graphviz.pipe("dot", format, source.encode(), quiet=True)
-    except graphviz.ExecutableNotFound as error:
-        raise _unavailable("there is no program 'dot' on PATH") from error
-    except graphviz.CalledProcessError as error:
-        raise _failed(error.stderr.decode(errors="replace"), source) from error
-    return drawn
-
-
-def _render_by_bundled(diagrams: Sequence[tuple[str, Format]]) -> list[bytes]:
     if importlib.util.find_spec("pygraphviz") is None:
-        raise _unavailable("the package pygraphviz is not installed")
+        raise unavailable("the package pygraphviz, which has Graphviz in it, is not installed")
+    fonts = _font_folder()
     with tempfile.TemporaryDirectory(prefix="epochgate-layout-") as name:
         folder = Path(name)
         settings = folder / "fonts.conf"
-        settings.write_text(_font_settings(_font_folder(), folder / "cache"), encoding="utf-8")
-        (folder / "diagrams.json").write_text(json.dumps(list(diagrams)), encoding="utf-8")
+        settings.write_text(_font_settings(fonts, folder / "cache"), encoding="utf-8")
+        wanted = {"points_max": POINTS_MAX, "diagrams": list(diagrams)}
+        (folder / "diagrams.json").write_text(json.dumps(wanted), encoding="utf-8")
         kept = {key: os.environ[key] for key in _KEPT_VARIABLES if key in os.environ}
         try:
             outcome = subprocess.run(
@@ -109,15 +86,23 @@ def _render_by_bundled(diagrams: Sequence[tuple[str, Format]]) -> list[bytes]:
         drawn = [folder / f"{number}.{format}" for number, (_, format) in enumerate(diagrams)]
         if outcome.returncode != 0:
             undrawn = next(i for i, path in enumerate([*drawn, folder / "-"]) if not path.exists())
-            source = diagrams[min(undrawn, len(diagrams) - 1)][0]
+            source = diagrams[min(undrawn, len(diagrams) - 1)][0][0]
             raise _failed(outcome.stderr.decode(errors="replace"), source)
-        return [path.read_bytes() for path in drawn]
+        return [_finished(path) for path in drawn]
+
+
+def _finished(path: Path) -> bytes:
+    content = path.read_bytes()
+    if path.suffix != ".svg":
+        return content
+    texts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return dressed(content.decode(), {(t, size, bold): width for t, size, bold, width in texts})
 
 
 def _font_folder() -> Path:
     spec = importlib.util.find_spec("font_roboto")
     if spec is None or spec.origin is None:
-        raise _unavailable("the package font-roboto is not installed")
+        raise unavailable("the package font-roboto is not installed")
     return Path(spec.origin).parent / "files"
 
 
@@ -129,7 +114,8 @@ def _font_settings(fonts: Path, cache: Path) -> str:
     )
 
 
-def _unavailable(reason: str) -> LayoutUnavailable:
+def unavailable(reason: str) -> LayoutUnavailable:
+    """The error for a package that is not installed, with what to install."""
     return LayoutUnavailable(
         f"No diagram can be laid out: {reason}.\n"
         "Install the drawing packages, which need no Graphviz: pip install 'epochgate[draw]'"

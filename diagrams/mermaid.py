@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from epochgate.diagrams.description import Description
 from epochgate.diagrams.passages import described, guards, inner, passages, reason, shared, spaced
-from epochgate.fsm import Machine, Row
+from epochgate.fsm import Row
 
 REPLACED = {":": "#58;", ";": "#59;", "<": "#60;", ">": "#62;", '"': "#34;", "#": "#35;"}
 """Characters that mean something to Mermaid inside a label."""
@@ -33,21 +34,21 @@ def rows_text(rows: Iterable[Row]) -> str:
     return "<br/>".join(map(row_text, rows))
 
 
-def machine_mermaid(machine: type[Machine]) -> str:
+def machine_mermaid(machine: Description) -> str:
     """The Mermaid source of one machine."""
-    names = {state: f"s{number}" for number, state in enumerate(machine.STATES)}
+    names = {state: f"s{number}" for number, state in enumerate(machine.states)}
     lines = ["stateDiagram-v2"]
     for state, name in names.items():
         lines.append(f'  state "{safe(spaced(state))}" as {name}')
         lines += [f"  {name} : {row_text(row)}" for row in inner(machine, state)]
-    lines.append(f"  [*] --> {names[machine.INITIAL]}")
+    lines.append(f"  [*] --> {names[machine.initial]}")
     for passage in passages(machine):
         for source in passage.sources:
             text = rows_text(passage.rows)
             lines.append(f"  {names[source]} --> {names[passage.dest]} : {text}")
-    lines += [f"  {names[state]} --> [*]" for state in machine.TERMINAL]
+    lines += [f"  {names[state]} --> [*]" for state in machine.terminal]
     for group in shared(machine):
         title = safe(described(machine, group.states))
-        lines.append(f"  note right of {names[machine.INITIAL]}")
+        lines.append(f"  note right of {names[machine.initial]}")
         lines += [f"    {title}<br/>{rows_text(group.rows)}", "  end note"]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""How the rows of a machine become parts of a picture.
+"""Parts of a picture, made from the rows of a machine.
 
 Rows that lead from one state to another are grouped by (source, dest); sources whose rows to a dest
 are the same share one passage. Rows that stay are listed inside their state, or, when three
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochgate.fsm import Machine, Row
-from epochgate.fsm.declaration import expand
+from epochgate.diagrams.description import Description
+from epochgate.fsm import Row
 
 STATES_SHARED_MIN = 3
 
@@ -32,16 +32,16 @@ class Shared:
     rows: tuple[Row, ...]
 
 
-def passages(machine: type[Machine]) -> tuple[Passage, ...]:
-    """What leads from state to state, by dest and then by source, in the order of STATES."""
+def passages(machine: Description) -> tuple[Passage, ...]:
+    """Group the rows from state to state, by dest and then by source, in the order of STATES."""
     found = []
-    for dest in machine.STATES:
+    for dest in machine.states:
         by_rows: dict[tuple[Row, ...], list[str]] = {}
-        for source in machine.STATES:
+        for source in machine.states:
             rows = tuple(
                 row
-                for origin, row in machine.expanded_rows()
-                if origin == source != row.dest == dest
+                for row in machine.rows
+                if row.dest == dest != source and source in machine.sources(row)
             )
             if rows:
                 by_rows.setdefault(rows, []).append(source)
@@ -49,35 +49,35 @@ def passages(machine: type[Machine]) -> tuple[Passage, ...]:
     return tuple(found)
 
 
-def staying(machine: type[Machine], row: Row) -> tuple[str, ...]:
+def staying(machine: Description, row: Row) -> tuple[str, ...]:
     """The states that `row` takes an event in without leaving them."""
     if row.is_ignored:
         return ()
-    return tuple(s for s in expand(machine.STATES, row) if row.dest in (None, s))
+    return tuple(s for s in machine.sources(row) if row.dest in (None, s))
 
 
-def inner(machine: type[Machine], state: str) -> tuple[Row, ...]:
+def inner(machine: Description, state: str) -> tuple[Row, ...]:
     """The rows that are listed inside a state."""
     return tuple(
         row
-        for row in machine.ROWS
+        for row in machine.rows
         if state in (states := staying(machine, row)) and len(states) < STATES_SHARED_MIN
     )
 
 
-def shared(machine: type[Machine]) -> tuple[Shared, ...]:
+def shared(machine: Description) -> tuple[Shared, ...]:
     """The rows that are listed once for several states."""
     groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in machine.ROWS:
+    for row in machine.rows:
         states = staying(machine, row)
         if len(states) >= STATES_SHARED_MIN:
             groups.setdefault(states, []).append(row)
     return tuple(Shared(states, tuple(rows)) for states, rows in groups.items())
 
 
-def described(machine: type[Machine], states: tuple[str, ...]) -> str:
+def described(machine: Description, states: tuple[str, ...]) -> str:
     """Name several states in the shortest way: all, all but a few, or each."""
-    others = [state for state in machine.STATES if state not in states]
+    others = [state for state in machine.states if state not in states]
     if not others:
         return "in every state"
     if len(others) <= 2 < len(states):
@@ -102,5 +102,5 @@ def guards(row: Row) -> str:
 
 
 def reason(row: Row) -> str:
-    """Why a row is there; empty in a table that gives no reason but the trigger."""
+    """Return the reason of a row; empty in a table that gives none but the trigger."""
     return "" if row.because == row.trigger else row.because

@@ -6,12 +6,12 @@ review and a test compare with.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Sequence
 
+from epochgate.diagrams.description import Description, Mark, Painting
 from epochgate.diagrams.passages import described, reason
-from epochgate.fsm import Handling, Machine, Row, handling_table
-from epochgate.fsm.declaration import expand
+from epochgate.fsm import Handling, Row
+from epochgate.fsm.table import handling
 
 WORDS = {
     Handling.TAKEN: "**takes**",
@@ -48,16 +48,16 @@ def code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def source_text(machine: type[Machine], row: Row) -> str:
+def source_text(machine: Description, row: Row) -> str:
     """The source states of a row."""
-    states = expand(machine.STATES, row)
+    states = machine.sources(row)
     if len(states) < 2:
         return code(states)
     told = described(machine, states).removeprefix("in ")
     return told if told.startswith("every") else code(states)
 
 
-def row_cells(machine: type[Machine], row: Row) -> list[str]:
+def row_cells(machine: Description, row: Row) -> list[str]:
     """One row of the table of rows."""
     dest = "*ignored*" if row.is_ignored else f"`{row.dest}`" if row.dest else "*stays*"
     condition = " and ".join(f"`{n}`" if held else f"not `{n}`" for n, held in row.literals)
@@ -71,25 +71,44 @@ def row_cells(machine: type[Machine], row: Row) -> list[str]:
     ]
 
 
-def product_lines(machine: type[Machine]) -> list[str]:
+def product_lines(machine: Description) -> list[str]:
     """The table of all states and triggers."""
-    cells = {(c.state, c.trigger): WORDS[c.handling] for c in handling_table(machine)}
-    head = ["", *(f"`{state}`" for state in machine.STATES)]
-    rows = [[f"`{t}`", *(cells[s, t] for s in machine.STATES)] for t in machine.triggers()]
+    head = ["", *(f"`{state}`" for state in machine.states)]
+    rows = [
+        [f"`{trigger}`", *(WORDS[_handling(machine, state, trigger)] for state in machine.states)]
+        for trigger in machine.triggers()
+    ]
     return table(head, rows)
 
 
-def machine_table(name: str, machine: type[Machine], picture: str | None = None) -> str:
+def _handling(machine: Description, state: str, trigger: str) -> Handling:
+    rows = (row for row in machine.rows if row.trigger == trigger)
+    return handling(tuple(row for row in rows if state in machine.sources(row)))
+
+
+def machine_table(
+    machine: Description, picture: str | None = None, painting: Painting | None = None
+) -> str:
     """The Markdown page of one machine; `picture` is the file to show at its top."""
-    each = f", one for each {' and '.join(machine.INDEX)}" if machine.INDEX else ""
-    about = (inspect.getdoc(machine) or "").split("\n\n")[0].replace("\n", " ")
-    ends = f"; ends in {code(machine.TERMINAL)}" if machine.TERMINAL else ""
-    lines = [f"# {name}", "", about, ""] if about else [f"# {name}", ""]
-    lines += [f"`{machine.__name__}`{each}. Begins in `{machine.INITIAL}`{ends}.", ""]
+    name = machine.name
+    ends = f"; ends in {code(machine.terminal)}" if machine.terminal else ""
+    lines = [f"# {name}", "", machine.about, ""] if machine.about else [f"# {name}", ""]
+    lines += [f"`{machine.title}`{machine.each}. Begins in `{machine.initial}`{ends}.", ""]
     if picture:
         lines += [f"![The states of {name}]({picture})", ""]
     head = ["trigger", "in", "to", "when", "does", "because"]
-    lines += ["## Rows", "", *table(head, (row_cells(machine, row) for row in machine.ROWS)), ""]
-    legend = LEGEND_READ if machine.IS_READ else LEGEND
+    rows = [row_cells(machine, row) for row in machine.rows]
+    if painting is not None:
+        head.append(painting.subject)
+        notes = (painting.rows.get(row) for row in machine.rows)
+        rows = [[*r, _told(mark)] for r, mark in zip(rows, notes, strict=True)]
+    lines += ["## Rows", "", *table(head, rows), ""]
+    legend = LEGEND_READ if machine.is_read else LEGEND
     lines += ["## Every event in every state", "", *product_lines(machine), "", legend]
     return "\n".join(lines) + "\n"
+
+
+def _told(mark: Mark | None) -> str:
+    if mark is None:
+        return ""
+    return f"**{cell(mark.note)}**" if mark.paint else cell(mark.note)

@@ -85,7 +85,11 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         2: "there is no such control or value",
     },
     "bench": {0: "measured", 2: "misuse"},
-    "draw": {0: "drawn, or fresh", 1: "--check found a stale or orphaned file", 2: "misuse"},
+    "draw": {
+        0: "drawn, compared, or fresh",
+        1: "--check found a stale or orphaned file",
+        2: "misuse",
+    },
     "check": {code.value: meaning for code, meaning in MEANINGS.items()},
     "explore": {0: "ended, or stopped by a signal", 2: "misuse"},
     "fuzz": {0: "nothing found", 1: "a test has failed", 2: "misuse"},

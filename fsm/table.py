@@ -48,7 +48,8 @@ def _covers_everything(rows: tuple[Row, ...]) -> bool:
     )
 
 
-def _handling(rows: tuple[Row, ...]) -> Handling:
+def handling(rows: tuple[Row, ...]) -> Handling:
+    """Say how the rows of one state and trigger handle it."""
     if not rows:
         return Handling.REFUSED
     if not _covers_everything(rows):
@@ -66,5 +67,5 @@ def handling_table(machine: type[Machine]) -> tuple[TableCell, ...]:
                 for source, row in machine.expanded_rows()
                 if source == state and row.trigger == trigger
             )
-            cells.append(TableCell(state, trigger, rows, _handling(rows)))
+            cells.append(TableCell(state, trigger, rows, handling(rows)))
     return tuple(cells)

@@ -10,7 +10,11 @@ from epochgate.models.batch_snapshot import (
     BatchSnapshot as BatchSnapshot,
     BatchSnapshots as BatchSnapshots,
 )
-from epochgate.models.catalogue import MACHINES as MACHINES, RUNNING as RUNNING
+from epochgate.models.catalogue import (
+    MACHINES as MACHINES,
+    RUNNING as RUNNING,
+    VARIANTS as VARIANTS,
+)
 from epochgate.models.checkpoint import Checkpoint as Checkpoint
 from epochgate.models.committer import GlobalCommitter as GlobalCommitter
 from epochgate.models.compaction import Compaction as Compaction, Compactions as Compactions

@@ -40,15 +40,16 @@ RUNNING: tuple[type[System], ...] = (
     Placements,
     Residents,
 )
-"""The systems that run; a job with concurrent attempts runs `ConcurrentJob` in the place of `Job`, and
-one whose commits take several steps `CommittingJob`.
+"""The systems that run."""
+
+VARIANTS: tuple[type[System], ...] = (ConcurrentJob, CommittingJob)
+"""What runs in the place of `Job`: in a job with concurrent attempts, and in one whose commits take
+several steps.
 """
 
 MACHINES: dict[str, type[Machine]] = {
-    **{name: machine for system in RUNNING for name, machine in system.MACHINES.items()},
-    "vertex": ConcurrentJob.MACHINES["vertex"],
-    **{
-        name: CommittingJob.MACHINES[name]
-        for name in ("stage_before", "subtask_committer", "committable_collector", "stage_behind")
-    },
+    name: next(s.MACHINES[name] for s in (*RUNNING, *VARIANTS) if name in s.MACHINES)
+    for system in (*RUNNING, *VARIANTS)
+    for name in system.MACHINES
 }
+"""All machines by name, each as the first of the systems has it."""

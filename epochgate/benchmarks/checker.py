@@ -40,15 +40,18 @@ VARIANTS = {
 }
 """What each encoding is compiled with: the fastest that was found for it."""
 
-CHECK = """
-import json, sys
-from epochgate.fsm.checker import check
-from epochgate.models.studies.reference import Reference
-result = check(Reference(**json.loads(sys.argv[1])), **json.loads(sys.argv[2]))
+SHOWN = """
 found = result.to_json()
 json.dump({name: found[name] for name in ("states", "transitions", "search_seconds",
     "compile_seconds", "bytes_per_state")}, sys.stdout)
 """
+
+CHECK = f"""
+import json, sys
+from epochgate.fsm.checker import check
+from epochgate.models.studies.reference import Reference
+result = check(Reference(**json.loads(sys.argv[1])), **json.loads(sys.argv[2]))
+{SHOWN}"""
 
 OURS = {
     "one": {"workers": 1, "optimise_from": 0},
@@ -153,11 +156,12 @@ def search(
     states: int,
     transitions: int,
     samples: Samples,
+    program: str = CHECK,
 ) -> None:
     """One check in a process of its own, without compiled code from earlier runs."""
     begun_s = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", CHECK, json.dumps(constants), json.dumps(options)],
+        [sys.executable, "-c", program, json.dumps(constants), json.dumps(options)],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -27,6 +27,7 @@ QUESTIONS = (
     "wire",
     "checker",
     "checker-start",
+    "checker-spark",
 )
 """In the order of the page; the module of each is `epochgate.benchmarks.<name>`, with `_` for `-`.
 """
@@ -42,8 +43,9 @@ driver's work grows with the number of subtasks (scaling), what the log and the
 history cost (listeners), what a journal costs (journal), what a batch of a
 streaming query costs by sink (streaming) and what a control adds to it
 (steering), what an encrypted wire costs (wire), how fast the checker is beside
-Spin (checker), and how soon it answers (checker-start). About half an hour for
-all; what else runs on the machine shows in the figures."""
+Spin (checker), how soon it answers (checker-start) and what Spark adds to a
+search (checker-spark). About half an hour for all; what else runs on the machine
+shows in the figures."""
 
 EPILOG = f"""\
 examples:

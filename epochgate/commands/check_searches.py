@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Search = Callable[[ClosedSystem, Progress], Result]
 
 NOT_ON_SPARK = {
-    "partial_order": "--partial-order",
     "depth_first": "--depth-first",
     "engine": "--engine",
     "optimise_from": "--optimise-from",
@@ -55,6 +54,7 @@ def searches(
 def _budgets(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "symmetry": arguments.symmetry,
+        "partial_order": arguments.partial_order,
         "max_states": arguments.max_states,
         "max_memory": arguments.max_memory,
         "max_depth": arguments.max_depth,
@@ -89,7 +89,6 @@ def _in_this_process(
         system,
         engine=arguments.engine,
         workers=arguments.workers,
-        partial_order=arguments.partial_order,
         order="depth" if arguments.depth_first else "breadth",
         optimise_from=arguments.optimise_from,
         resume=arguments.resume,

@@ -32,6 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="F",
         help="how many runs for each that a test says (0.1 for a look, 100 for a night)",
     )
+    group.addoption(
+        "--epochgate-rows",
+        metavar="FILE",
+        help="write how often each row of each machine was taken (`epochgate draw --taken-by`)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +51,24 @@ def pytest_configure(config: pytest.Config) -> None:
             _insist_on_token(token)
         CHOSEN.seed, CHOSEN.token = seed, token
         CHOSEN.effort = 1.0 if effort is None else effort
+    if config.getoption("--epochgate-rows") is not None:
+        _count_rows(config)
+
+
+def _count_rows(config: pytest.Config) -> None:
+    """Count the rows that are taken from now on, and write the counts at the end; each worker of
+    pytest-xdist writes a file of its own beside the one that is named.
+    """
+    from pathlib import Path
+
+    from epochgate.fsm.tally import Tally
+
+    path = Path(config.getoption("--epochgate-rows")).absolute()
+    worker = getattr(config, "workerinput", {}).get("workerid", "")
+    tally = Tally()
+    tally.hear_all()
+    file = path.with_suffix(f".{worker}{path.suffix}") if worker else path
+    config.add_cleanup(lambda: tally.write(file))
 
 
 def _insist_on_token(token: str) -> None:

@@ -1,4 +1,4 @@
-"""Which guards and callbacks of a machine that was read are checked as they are.
+"""The guards and callbacks of a machine that was read which are checked as they are.
 
 A guard is compiled when it is a method of the model within the subset that reads the state and
 `fields` alone; else it is abstracted: it may hold or not each time it is asked. A field is an
@@ -108,7 +108,7 @@ class Callbacks:
                     yield field, f"{name!r} may change it, and is not compiled: {reason}"
 
     def is_compiled(self, guard: Any) -> bool:
-        """Whether a guard is checked as it is."""
+        """Return true if a guard is checked as it is."""
         return not self.reasons[_key(guard)]
 
     def compiled_actions(self, callbacks: Sequence[tuple[str, Any]]) -> list[Any]:
@@ -242,7 +242,7 @@ def _is_trigger(callback: Any, table: ReadTable) -> bool:
 
 
 def _writes(body: ast.AST, field: str) -> bool:
-    """Whether a function may write an attribute of that name, of whichever object."""
+    """Return true if a function may write an attribute of that name, of any object."""
     values = {id(n.value) for n in ast.walk(body) if isinstance(n, ast.Attribute)}
     for node in ast.walk(body):
         if isinstance(node, ast.Attribute):
@@ -287,7 +287,7 @@ def without_arguments(function: Any) -> Any:
 
 
 def _always_returns(body: ast.AST | None) -> bool:
-    """Whether a function ends with a `return` in whichever way it is run."""
+    """Return true if a function ends with a `return` on every way through it."""
     if body is None:
         return True  # which is told by what comes next
     *_, last = getattr(body, "body", None) or [None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Claim:
-    """What must be true of a machine; `kind` is the name of the function that makes it."""
+    """A demand on a machine; `kind` is the name of the function that makes it."""
 
     kind: str
     states: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ ALIASES = ("error_", "done_invoke_")
 
 
 def is_machine(given: object) -> bool:
-    """Whether it is a machine of `python-statemachine`, or a class of such machines."""
+    """Return true for a machine of `python-statemachine`, or a class of such machines."""
     kind = given if isinstance(given, type) else type(given)
     return any(
         one.__name__ == "StateChart" and one.__module__.split(".")[0] == "statemachine"

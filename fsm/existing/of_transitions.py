@@ -18,7 +18,7 @@ from epochgate.fsm.existing.oracle import Ask, Branch, CannotRead, Configuration
 
 
 def is_machine(given: object) -> bool:
-    """Whether it is a machine of `transitions`, of whichever class."""
+    """Return true for a machine of `transitions`, of any of its classes."""
     return any(
         kind.__name__ == "Machine" and kind.__module__.split(".")[0] == "transitions"
         for kind in type(given).__mro__

@@ -46,7 +46,7 @@ class Branch:
 
 @dataclass
 class Fired:
-    """What a trigger did in a configuration, for one way of answering.
+    """The effect of a trigger in a configuration, for one way of answering.
 
     `kind` is taken; held, when guards let nothing happen; ignored; refused, with an error of the
     library; or broken, where a transition itself raises.

@@ -156,7 +156,7 @@ class ExistingMachine:
 
     @cached_property
     def callbacks(self) -> Callbacks:
-        """Which guards and callbacks are checked as they are, and why the others are not."""
+        """The guards and callbacks that are checked as they are, and why the others are not."""
         return Callbacks(self._table, self._fields)
 
     @cached_property

@@ -16,7 +16,7 @@ from epochgate.fsm.machine import Machine
 
 @dataclass(frozen=True)
 class ReadRow:
-    """What a trigger does in some states: `dest` is None where the state is not left."""
+    """The effect of a trigger in some states: `dest` is None where the state is not left."""
 
     trigger: str
     sources: tuple[str, ...]
@@ -119,7 +119,7 @@ class ReadTable:
         )
 
     def stays(self, path: Path) -> bool:
-        """Whether a path leaves its state, formally too, as it is."""
+        """Return true if a path leaves its state, formally too, as it is."""
         return all(branch.dest is None for branch in path.fired.branches)
 
     def literals(self, literals: tuple[Literal, ...]) -> tuple[tuple[str, bool], ...]:
@@ -234,7 +234,7 @@ class ReadTable:
 
     @cached_property
     def broken(self) -> tuple[str, ...]:
-        """What raises an error of the library when it is fired."""
+        """Return each trigger, with its state and error, that raises an error of the library."""
         found = [
             f"{path.trigger} in {self.name(path.source)}: {path.fired.error}"
             for path in self.found.paths

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from epochgate.fsm import DeclarationError, System
+from epochgate.fsm.run_to_completion import Observer
 from epochgate.fsm.traces.replaying import Event, Refusal, Replay
 from epochgate.fsm.traces.shapes import digest
 from epochgate.runtime.tracing.conversation import DriverSide, Reach, Side, TaskSide, compare
@@ -130,8 +131,10 @@ def validated(paths: Iterable[str | os.PathLike[str]], *, is_whole: bool = False
     return validation
 
 
-def checked_alone(files: list[str], *, is_whole: bool = False) -> _Checked:
-    """Check one trace, and listen to what it says."""
+def checked_alone(
+    files: list[str], *, is_whole: bool = False, observer: Observer | None = None
+) -> _Checked:
+    """Check one trace, and listen to what it says; `observer` hears of the rows that it takes."""
     folder, name = chain_of(files[0])
     verdict = Verdict(os.path.join(folder, name), files)
     checked = _Checked(verdict)
@@ -142,7 +145,9 @@ def checked_alone(files: list[str], *, is_whole: bool = False) -> _Checked:
         verdict.role = role(head["process"])
         checked.side = _side(head["process"])
         place = Place(files[0], 1)
-        for place, event in events_of(trace, verdict, Replay(system_of(trace))):
+        replay = Replay(system_of(trace))
+        replay.system.observer = observer
+        for place, event in events_of(trace, verdict, replay):
             verdict.lines += 1
             if checked.side is not None:
                 checked.side.note(event, place)

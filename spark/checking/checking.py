@@ -40,6 +40,7 @@ def check_on_spark(
     *,
     directory: Path | str | None = None,
     symmetry: bool | str = False,
+    partial_order: bool = False,
     max_states: int | None = None,
     max_memory: int | None = None,
     max_seconds: float | None = None,
@@ -82,6 +83,7 @@ def check_on_spark(
         result = check(
             made,
             symmetry=symmetry,
+            partial_order=partial_order,
             max_states=max_states,
             max_memory=UNLIMITED if max_memory is None else max_memory,
             max_seconds=max_seconds,

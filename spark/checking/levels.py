@@ -12,7 +12,8 @@ import json
 import secrets
 import socket
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,7 @@ from epochgate.errors import EpochgateError
 from epochgate.fsm.checker.resuming import CannotResume
 from epochgate.runtime.filesystem import FileLock, LocalFileSystem
 
-FORMAT: Final = "epochgate search on Spark 1"
+FORMAT: Final = "epochgate search on Spark 2"
 TAG_BITS: Final = 62
 _files = LocalFileSystem()
 
@@ -34,7 +35,7 @@ class LevelDamaged(EpochgateError):
 
 @dataclass(frozen=True)
 class Part:
-    """What one partition has of a level; the tag names the file."""
+    """One partition's states of a level; the tag names the file."""
 
     tag: int
     states: int
@@ -49,6 +50,7 @@ class Manifest:
     transitions: int
     terminal: int
     held: int
+    left_out: int
     rows: tuple[int, ...]
 
     @property
@@ -56,18 +58,28 @@ class Manifest:
         return sum(part.states for part in self.parts)
 
 
-def write_part(directory: Path, level: int, partition: int, states: Any, words: int) -> Part:
-    """Write what a partition has of a level."""
-    data = memoryview(states).cast("B") if len(states) else memoryview(b"")
-    tag = secrets.randbits(TAG_BITS) | 1
-    if data:
-        path = part_path(directory, level, partition, tag)
-        _files.write_bytes_durably(path, data)  # type: ignore[arg-type]  # a buffer will do
-    return Part(tag, len(states) // words, zlib.crc32(data))
+def write_part(
+    directory: Path, level: int, partition: int, pieces: Iterable[bytes], state_bytes: int
+) -> Part:
+    """Write what a partition has of a level, given in pieces."""
+    tag, size, crc = secrets.randbits(TAG_BITS) | 1, 0, 0
+    path = part_path(directory, level, partition, tag)
+    beside = path.with_name(f".{path.name}")
+    with closing(_files.open_for_writing(beside)) as file:
+        for piece in pieces:
+            file.write(piece)
+            size, crc = size + len(piece), zlib.crc32(piece, crc)
+        file.fsync()
+    if size:
+        _files.rename(beside, path)
+        _files.fsync_directory(directory)
+    else:
+        beside.unlink()
+    return Part(tag, size // state_bytes, crc)
 
 
 def part_path(directory: Path, level: int, partition: int, tag: int) -> Path:
-    """Where a partition's states of a level lie."""
+    """The file with a partition's states of a level."""
     return directory / f"level-{level:05}.part-{partition:05}.{tag:016x}"
 
 
@@ -86,7 +98,7 @@ def read_part(directory: Path, level: int, partition: int, part: Part, words: in
 
 
 def manifest_path(directory: Path, level: int) -> Path:
-    """What is there once a level is complete."""
+    """The file that is there once a level is complete."""
     return directory / f"level-{level:05}.json"
 
 
@@ -100,8 +112,8 @@ def manifest(directory: Path, level: int) -> Manifest | None:
     return Manifest(parts=parts, rows=tuple(found.pop("rows")), **found)
 
 
-def completed(directory: Path, token: str, level: int) -> list[Manifest]:
-    """The levels from the first to this one, as a task reads them. Raises LevelDamaged."""
+def completed(directory: Path, token: str, first: int, last: int) -> list[Manifest]:
+    """Complete levels, as a task reads them; the last may be -1. Raises LevelDamaged."""
     try:
         is_seen = json.loads((directory / "search.json").read_bytes())["token"] == token
     except (OSError, ValueError, KeyError, TypeError):
@@ -111,10 +123,11 @@ def completed(directory: Path, token: str, level: int) -> list[Manifest]:
             f"{socket.gethostname()} does not see the search that the driver keeps in {directory}: "
             f"name a directory of a file system that all hosts share, at the same path"
         )
-    found = [manifest(directory, number) for number in range(level + 1)]
+    numbers = range(max(0, first), last + 1)
+    found = [manifest(directory, number) for number in numbers]
     complete = [each for each in found if each is not None]
     if len(complete) != len(found):
-        missing = manifest_path(directory, found.index(None))
+        missing = manifest_path(directory, numbers[found.index(None)])
         raise LevelDamaged(f"{missing} is missing; search with another directory")
     return complete
 
@@ -144,7 +157,7 @@ class SearchDirectory:
         return lock
 
     def _begun(self, parts: int) -> tuple[int, str]:
-        """How many partitions there are, and the name of the search on the hosts."""
+        """The number of partitions, and the name of the search on the hosts."""
         path = self.path / "search.json"
         try:
             about = json.loads(path.read_bytes())

@@ -34,11 +34,11 @@ from epochgate.spark.resident_job import telling_line
 from epochgate.spark.shipping import CARRIED, CARRIED_FOLDER, ship
 
 NEEDED: Final = (*CARRIED, "numpy", "llvmlite")
-"""What an executor's Python must have; the pure ones among them are sent."""
+"""Packages that an executor's Python must have; the pure ones among them are sent."""
 GROUP: Final = "check-of-a-system"
 LOOK_EVERY_S: Final = 0.1
 CANCEL_PATIENCE_S: Final = 30.0
-"""How long a canceled job may take to end."""
+"""The time that a canceled job may take to end."""
 TASKS: Final = "epochgate.spark.checking.tasks"
 
 
@@ -109,7 +109,7 @@ class ClusterSearch(Search):
         levels = self._directory.levels
         if levels:
             last = levels[-1]
-            self.recount(last.transitions, last.terminal, last.held, 0)
+            self.recount(last.transitions, last.terminal, last.held, last.left_out)
             self._rows = set(last.rows)
             self._states = sum(level.states for level in levels)
             self.expanded = self._states - last.states
@@ -158,6 +158,7 @@ class ClusterSearch(Search):
         results = sorted(results, key=lambda result: int(result["partition"]))
         self.transitions += sum(result.get("transitions", 0) for result in results)
         self.terminal_states += sum(result.get("terminal", 0) for result in results)
+        self.left_out += sum(result.get("left_out", 0) for result in results)
         self._memory = sum(result["memory"] for result in results)
         self._rows.update(row for result in results for row in result.get("rows", ()))
         for result in results:
@@ -167,7 +168,7 @@ class ClusterSearch(Search):
         self._examined = self._first(level + 1, [result["examined"] for result in results])
         parts = tuple(Part(*result["part"]) for result in results)
         rows, counted = tuple(sorted(self._rows)), (self.transitions, self.terminal_states)
-        self._pending = Manifest(parts, *counted, self.held, rows)
+        self._pending = Manifest(parts, *counted, self.held, self.left_out, rows)
         self._states += self._pending.states
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.benchmarks import crash, ingest, recovery, streaming
+from epochgate.benchmarks import checker, checker_spark, crash, ingest, recovery, streaming
 
 pytestmark = [pytest.mark.spark, pytest.mark.deep, pytest.mark.timeout(300)]
 
@@ -31,3 +31,8 @@ def test_what_is_killed_and_what_fails_is_seen_to_come_back() -> None:
     assert table.rows[0][0].startswith("from killing a worker")
     assert table.rows[2][0].endswith("with a class archive, s")
     assert table.rows[3][0].startswith("from an operator's raising")
+
+
+def test_a_search_on_spark_counts_as_one_machine_does() -> None:
+    table = checker_spark.measure(runs=1, models=checker.MODELS[:1])
+    assert [row[:2] for row in table.rows] == [("S1 (2, 2, 2, 1, 1)", "120,524")]

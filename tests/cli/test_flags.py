@@ -16,7 +16,11 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 OF_OTHERS = {
     "--epochgate-effort": "pytest's, by the plugin",
     "--epochgate-replay": "pytest's, by the plugin",
+    "--epochgate-rows": "pytest's, by the plugin",
     "--epochgate-seed": "pytest's, by the plugin",
+    "--show-toplevel": "git's",
+    "--unshallow": "git's",
+    "--verify": "git's",
     "--add-modules": "java's",
     "--add-opens": "java's",
     "--conf": "spark-submit's",

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from transitions import Machine
 
+from epochgate.diagrams.description import describe
 from epochgate.diagrams.mermaid import machine_mermaid
-from epochgate.diagrams.picture import machine_dot
+from epochgate.diagrams.picture import forms
 from epochgate.diagrams.table import machine_table
 from epochgate.fsm import from_transitions
 from epochgate.fsm.existing import CannotRead, ExistingMachine
@@ -50,9 +51,10 @@ def test_reading_changes_nothing_and_calls_nothing(name: str) -> None:
     found = from_transitions(thing)
     assert inside(thing) == before
     assert found.report()
-    assert machine_dot("x", found.machine)
-    assert machine_mermaid(found.machine)
-    assert machine_table("x", found.machine)
+    described = describe({"x": found.machine})["x"]
+    assert all(forms(described))
+    assert machine_mermaid(described)
+    assert machine_table(described)
 
 
 @pytest.mark.parametrize("name", KNOWN)

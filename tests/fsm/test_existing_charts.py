@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from epochgate.diagrams.picture import machine_dot
+from epochgate.diagrams.description import describe
+from epochgate.diagrams.picture import forms
 from epochgate.fsm import from_transitions
 from epochgate.fsm.existing import CannotRead, happens, never, sometimes
 from epochgate.fsm.existing.fuzzing import watched
@@ -24,7 +25,7 @@ def test_a_real_machine_does_what_its_table_says(name: str) -> None:
     chance = random.Random(name)
     real = KNOWN[name]()
     found = from_transitions(real)
-    assert machine_dot("x", found.machine)
+    assert all(forms(describe({"x": found.machine})["x"]))
     watch = watched(found._table, real)
     for _ in range(WALK):
         watch.fire(chance.choice(found.triggers), ())

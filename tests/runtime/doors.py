@@ -289,6 +289,8 @@ NARROW: Final = {
     "runtime/in_doubt.py": "the store is opened by the command, and none of a user's",
     "runtime/objects/client.py": OF_A_LIBRARY,
     "runtime/objects/elsewhere.py": OF_A_LIBRARY,
+    "spark/checking/keeper.py": "the task raises it; methods of the system that is checked run "
+    "on the driver alone",
     "spark/checking/search.py": OF_A_LIBRARY,
     "spark/delta_sink/log.py": OF_A_LIBRARY,
     "spark/failing_jobs.py": OF_A_LIBRARY,

@@ -159,7 +159,8 @@ MAKING = {"mkdir", "makedirs", "write_text", "write_bytes", "FileIO", "mkstemp"}
 """Calls that make a file or directory with the permissions of the umask."""
 EXCEPTIONS = {
     "runtime/filesystem.py": "gives the mode",
-    "spark/checking/store.py": "in a directory that is made for its user alone",
+    "spark/checking/folder.py": "gives the mode",
+    "spark/checking/keeper.py": "in a directory that is made for its user alone",
     "spark/home.py": "in a directory of mkdtemp, which is private",
     "spark/scratch.py": "in a directory of mkdtemp, which is private",
     "spark/shipping.py": "the program's own source, in Spark's private directory",

@@ -34,14 +34,15 @@ WAYS = {
         (
             "epochgate.fsm.checker.compiler.machine_code",
             "epochgate.fsm.checker.engines.partition_kernels",
+            "epochgate.fsm.checker.engines.store_kernels",
         ),
         "a search runs no protocol: it compiles the kernels of the checker",
     ),
-    "spark/checking/store.py": Way(
-        ("epochgate.fsm.checker.engines.partition_kernels",), "a search names places of its status"
+    "spark/checking/partition.py": Way(
+        ("epochgate.fsm.checker.engines.kernels",), "a search names places of its status"
     ),
-    "spark/checking/tasks.py": Way(
-        ("epochgate.fsm.checker.engines.partition_kernels",), "a search names places of its status"
+    "spark/checking/store.py": Way(
+        ("epochgate.fsm.checker.engines.kernels",), "a search names places of its status"
     ),
     "spark/job.py": Way(("shown",), "the status of a job is displayed"),
     "runtime/shell/concurrent_attempts.py": Way(("shown",), "which attempts a status displays"),

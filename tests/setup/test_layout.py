@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
-from epochgate.diagrams import layout, stamp
+from epochgate.diagrams import layout
 
 SOURCE = f"""digraph valve {{
   graph [rankdir=LR, fontname="{layout.FONT}"]
@@ -22,17 +22,17 @@ SOURCE = f"""digraph valve {{
 def test_what_the_machine_has_installed_does_not_change_the_svg(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    drawn = layout.render(SOURCE, "svg", engine="bundled")
+    drawn = layout.render(SOURCE, "svg")
     (tmp_path / "fonts.conf").write_text("<fontconfig></fontconfig>")
     monkeypatch.setenv("FONTCONFIG_FILE", str(tmp_path / "fonts.conf"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("LC_ALL", "C")
-    assert layout.render(SOURCE, "svg", engine="bundled") == drawn
+    assert layout.render(SOURCE, "svg") == drawn
 
 
 def test_text_is_measured_with_the_pinned_font() -> None:
-    drawn = layout.render(SOURCE, "svg", engine="bundled").decode()
+    drawn = layout.render(SOURCE, "svg").decode()
     assert 'font-family="Roboto,Helvetica,Arial,sans-serif"' in drawn
     boxes = re.findall(r'<polygon fill="none" stroke="black" points="([^"]+)"', drawn)
     widths = []
@@ -44,17 +44,17 @@ def test_text_is_measured_with_the_pinned_font() -> None:
 
 
 def test_a_png_repeats_byte_for_byte() -> None:
-    first, second = layout.render_all([(SOURCE, "png"), (SOURCE, "png")], engine="bundled")
+    first, second = layout.render_all([([SOURCE], "png"), ([SOURCE], "png")])
     assert first == second
     assert first.startswith(b"\x89PNG")
 
 
 def test_several_diagrams_come_back_in_their_order() -> None:
     svg, png, other = layout.render_all(
-        [(SOURCE, "svg"), (SOURCE, "png"), ("digraph { lonely }", "svg")], engine="bundled"
+        [([SOURCE], "svg"), ([SOURCE], "png"), (["digraph { lonely }"], "svg")]
     )
-    assert (b"valve" in svg, png[1:4], b"lonely" in other) == (True, b"PNG", True)
-    assert layout.render_all([], engine="bundled") == []
+    assert (b"snapshot" in svg, png[1:4], b"lonely" in other) == (True, b"PNG", True)
+    assert layout.render_all([]) == []
 
 
 @pytest.mark.parametrize(
@@ -62,39 +62,28 @@ def test_several_diagrams_come_back_in_their_order() -> None:
 )
 def test_a_source_that_is_not_dot_is_refused(wrong: str) -> None:
     with pytest.raises(layout.LayoutFailed, match="Graphviz refused a diagram"):
-        layout.render(wrong, "svg", engine="bundled")
+        layout.render(wrong, "svg")
 
 
 def test_the_diagram_that_failed_is_the_one_named() -> None:
     with pytest.raises(layout.LayoutFailed, match="digraph broken"):
-        layout.render_all([(SOURCE, "svg"), ("digraph broken {", "svg")], engine="bundled")
+        layout.render_all([([SOURCE], "svg"), (["digraph broken {"], "svg")])
 
 
-def test_without_dot_on_path_the_bundled_engine_draws(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert layout.render(SOURCE, "svg") == layout.render(SOURCE, "svg", engine="bundled")
-    with pytest.raises(layout.LayoutUnavailable, match="no program 'dot' on PATH"):
-        layout.render(SOURCE, "svg", engine="system")
+def test_without_the_packages_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    find_spec = importlib.util.find_spec
+    for package in ("pygraphviz", "font_roboto"):
+        monkeypatch.setattr(
+            importlib.util,
+            "find_spec",
+            lambda name, gone=package: None if name == gone else find_spec(name),
+        )
+        with pytest.raises(layout.LayoutUnavailable, match=r"pip install 'epochgate\[draw\]'"):
+            layout.render(SOURCE, "svg")
 
 
-def test_the_dot_on_path_is_used_when_there_is_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    dot = tmp_path / "dot"
-    dot.write_text("#!/bin/sh\ncat >/dev/null\nprintf 'drawn with %s' \"$*\"\n")
-    dot.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert b"-Tsvg" in layout.render(SOURCE, "svg")
-
-
-def test_a_stamped_png_is_stale_as_soon_as_its_source_changes() -> None:
-    png = layout.render(SOURCE, "png", engine="bundled")
-    assert stamp.is_stale(png, SOURCE)
-    stamped = stamp.stamp(png, SOURCE)
-    assert not stamp.is_stale(stamped, SOURCE)
-    assert stamp.is_stale(stamped, SOURCE + " ")
-    assert stamp.stamp(stamped, SOURCE) == stamped
-    with pytest.raises(stamp.NotPng, match="begins with"):
-        stamp.is_stale(b"GIF89a", SOURCE)
+def test_the_first_source_that_fits_is_drawn() -> None:
+    wide = "digraph wide { rankdir=LR " + "".join(f"a{n} -> a{n + 1};" for n in range(20)) + "}"
+    narrow, small = wide.replace("LR", "TB"), "digraph small { a -> b }"
+    assert layout.render_all([([wide, small, narrow], "svg")]) == [layout.render(small, "svg")]
+    assert layout.render_all([([wide, wide], "svg")]) == [layout.render(wide, "svg")]

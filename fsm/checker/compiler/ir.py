@@ -286,6 +286,11 @@ class Program:
         """The number of successors that a state may have."""
         return sum(max(1, step.ways) for step in self.steps)
 
+    @property
+    def used_bits(self) -> int:
+        """The number of bits that a state of one word uses."""
+        return max((cell.shift + cell.bits for cell in self.cells.values()), default=0)
+
 
 def walk(block: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """Every statement of a block, those inside `If` too."""

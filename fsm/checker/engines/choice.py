@@ -25,7 +25,7 @@ class EngineUnavailable(UsageError):
 
 @dataclass(frozen=True)
 class Setting:
-    """What an engine is made for."""
+    """The requirements that an engine is made for."""
 
     system: ClosedSystem
     program: Program
@@ -79,5 +79,5 @@ def search(engine: str, setting: Setting) -> Search:
 
 
 def is_compiled(found: Search) -> bool:
-    """Whether a search is one in machine code."""
+    """Return true if a search is one in machine code."""
     return type(found).__name__ == "CompiledSearch"

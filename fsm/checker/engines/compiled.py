@@ -49,7 +49,7 @@ ALONE_MAX = 1 << 12
 DESCENT = 1 << 17
 """New states between two pauses of a depth-first search."""
 ADMITTED_MAX = 1 << 10
-"""Saved states that are entered together."""
+"""Packed states that are entered together."""
 OPTIMISER_BYTES = 384 << 20
 """The compiler of optimised code is left out where less memory is free."""
 
@@ -134,34 +134,38 @@ class CompiledSearch(Keeping):
 
     def _gathered(self, worker: Worker, todo: deque[Any]) -> tuple[int, int]:
         """Gather until a box is full or nothing is left; says why it has ended, and where."""
-        code, at, values = k.DONE, worker.at, self.values
+        code = k.DONE
         while code == k.DONE:
             try:
                 part = todo.popleft()
             except IndexError:
                 return k.DONE, 0
             worker.status[[k.HEAD, k.END]] = 0, len(part)
-            code = self.kernels.gather(
-                part.ctypes.data,
-                *values.arguments,
-                values.slots.address,
-                at["status"],
-                at["scratch"],
-                at["out"],
-                at["act"],
-                at["recent"],
-                0,
-                worker.boxes.address,
-                worker.box,
-                at["filled"],
-                len(self.workers),
-                self.fanout,
-                at["covered"],
-            )
+            code = self._gather(worker, part)
             head = worker[k.HEAD]
             if code in (k.FULL, k.NO_VALUES) and head < len(part):
                 todo.appendleft(part[head:])
         return code, int(part[head]) if code in (k.VIOLATED, k.DEADLOCKED) else 0
+
+    def _gather(self, worker: Worker, part: Any) -> int:
+        at, values = worker.at, self.values
+        return self.kernels.gather(
+            part.ctypes.data,
+            *values.arguments,
+            values.slots.address,
+            at["status"],
+            at["scratch"],
+            at["out"],
+            at["act"],
+            at["recent"],
+            0,
+            worker.boxes.address,
+            worker.box,
+            at["filled"],
+            len(self.workers),
+            self.fanout,
+            at["covered"],
+        )
 
     def _receive(self, worker: Worker) -> None:
         """Enter what lies in the boxes for this worker."""

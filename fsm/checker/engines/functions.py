@@ -1,4 +1,4 @@
-"""What a search in machine code calls, and the buffers of each of its threads."""
+"""The functions that a search in machine code calls, and the buffers of each of its threads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOXES_SHARE = 16
 
 
 def box_size(program: Program, workers: int, memory_max: int) -> int:
-    """How many keys a box has; those of one state fill no more than a quarter."""
+    """Return the size of a box in keys; those of one state fill no more than a quarter."""
     size = BOX_MAX
     while size > BOX_MIN and 8 * size * workers * workers * BOXES_SHARE > memory_max:
         size //= 2
@@ -38,10 +38,8 @@ def box_size(program: Program, workers: int, memory_max: int) -> int:
     return size
 
 
-def compiled_target(
-    program: Program, final: str | None, workers: int, *, is_quick: bool = True
-) -> LlvmTarget:
-    """Machine code of a program with the kernels, from the cache if it is there."""
+def sizes(program: Program, workers: int) -> tuple[dict[str, int], tuple[Any, ...]]:
+    """The constants of the kernels for a program, and the functions of its reduction, if any."""
     blocks, first, width = program.blocks
     constants = {
         **k.CONSTANTS,
@@ -51,12 +49,18 @@ def compiled_target(
         "FIRST": first,
         "WIDTH": width,
     }
-    reducing: tuple[Any, ...] = ()
-    if program.reduction is not None:
-        own = program.reduction.constants
-        assert not own.keys() & constants.keys(), "two constants of kernels have one name"
-        constants |= own
-        reducing = reduced.INLINED
+    if program.reduction is None:
+        return constants, ()
+    own = program.reduction.constants
+    assert not own.keys() & constants.keys(), "two constants of kernels have one name"
+    return {**constants, **own}, reduced.INLINED
+
+
+def compiled_target(
+    program: Program, final: str | None, workers: int, *, is_quick: bool = True
+) -> LlvmTarget:
+    """Machine code of a program with the kernels, from the cache if it is there."""
+    constants, reducing = sizes(program, workers)
     kernels = (*k.SEARCHES, *GRAPHS)
     return LlvmTarget(
         program, kernels, k.INLINED, constants, final, reducing=reducing, is_quick=is_quick
@@ -140,5 +144,5 @@ class Worker:
 
 
 def address(array: Any) -> int:
-    """Where an array lies."""
+    """Return the address of an array."""
     return int(array.ctypes.data)

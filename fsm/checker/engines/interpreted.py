@@ -83,14 +83,14 @@ class InterpretedTarget:
         return found
 
     def ways(self, state: Words, number: int) -> Iterator[tuple[Choices, Words]]:
-        """What may be chosen in a step that is possible, and the state after it; raises
+        """Yield the choices of a step that is possible, each with the state after it; raises
         StepFault.
         """
         tape = Tape()
         return until_fault(each_way(self.program, tape, lambda: self.take(state, number, tape)))
 
     def chosen(self, number: int) -> Choices:
-        """What the step of this number has chosen in the way that it was taken last."""
+        """Return the choices of the step of this number as it was taken last."""
         return tuple(self.system.tape.positions)
 
     def take(self, state: Words, number: int, tape: Tape | None = None) -> Words:
@@ -115,7 +115,7 @@ class InterpretedTarget:
         return self.holds_now(name)
 
     def holds_now(self, name: str) -> bool:
-        """Whether a property's method holds of the machines as they are; raises StepFault."""
+        """Return true if the method of a property holds of the machines now; raises StepFault."""
         premise = self._premises.get(name)
         if premise and not self._guarded(lambda: holds(self.system, premise)):
             return True

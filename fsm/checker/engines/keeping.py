@@ -39,8 +39,7 @@ class Keeping(Search):
         """As many words and pairs can be new at most."""
         self.key_bits = 0
         if program.words == 1:
-            used = max((cell.shift + cell.bits for cell in program.cells.values()), default=0)
-            self.key_bits = max(BITS_MIN, used)
+            self.key_bits = max(BITS_MIN, program.used_bits)
         parts = parts_for(program.words, 32 * workers * self.numbers_of_a_state)
         first = plan(program.words, parts, np.array([program.initial]))
         self.values = Values(self.numbers_of_a_state, workers, memory_max, first)

@@ -216,7 +216,7 @@ def admit(
     scratch: Words,
     keys: Words,
 ) -> int:
-    """Make the keys of packed states."""
+    """Make the keys of packed states. What a state shares with the one before is not looked up."""
     for k in unroll(W):
         scratch[k] = -1
     for k in unroll(2 * W):
@@ -226,6 +226,10 @@ def admit(
         keys[i - first] = fold(
             packed, i, scratch, at(scratch, W), at(scratch, 3 * W), values, plan, slots, status
         )
+        for k in unroll(W):
+            scratch[k] = packed[i * W + k]
+        for k in unroll(2 * W):
+            scratch[W + k] = scratch[3 * W + k]
         i += 1
     return 0
 
@@ -416,5 +420,5 @@ def inspect(state: Any, fault: Any, covered: Any) -> int:
 
 
 def is_final(state: Any, fault: Any, covered: Any) -> int:
-    """Whether the system may end in a state."""
+    """1 if the system may end in a state."""
     raise only_compiled("is_final")

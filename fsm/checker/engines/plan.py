@@ -1,4 +1,4 @@
-"""Which words of a state are joined to pairs, so that few different pairs come of it.
+"""A choice of the words of a state that are joined to pairs, so that few different pairs result.
 
 A key has up to four parts, each the number of a word or pair, in 62 bits. The fewer parts, the
 larger their numbers may be; the more parts, the fewer pairs have to be looked up. What is joined is
@@ -42,7 +42,7 @@ class Plan:
 
 
 def parts_for(words: int, numbers: int) -> int:
-    """How many parts a key may have when this many numbers are in use."""
+    """Return the number of parts that a key may have when this many numbers are in use."""
     needed = numbers.bit_length() + SPARE_BITS
     fitting = (count for count in range(PARTS_MAX, 2, -1) if KEY_BITS // count >= needed)
     return min(words, next(fitting, 2))

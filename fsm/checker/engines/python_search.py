@@ -47,15 +47,15 @@ class Target(Protocol):
         """The state after a step; raises StepFault."""
 
     def ways(self, state: Words, number: int) -> Iterator[tuple[Choices, Words]]:
-        """What may be chosen in a step that is possible, and the state after it; raises
+        """Yield the choices of a step that is possible, each with the state after it; raises
         StepFault.
         """
 
     def chosen(self, number: int) -> Choices:
-        """What the step of this number has chosen in the way that it was taken last."""
+        """Return the choices of the step of this number as it was taken last."""
 
     def holds(self, name: str, state: Words) -> bool:
-        """Whether a property's method holds; raises StepFault."""
+        """Return true if a property's method holds; raises StepFault."""
 
 
 class PlainSearch(Search):

@@ -87,7 +87,7 @@ def _is_numbered(search: Keeping, parts: int, sample: Any) -> bool:
 
 
 def renamed(search: Keeping, old: Values, keys: Any) -> Any:
-    """What states are called by the present plan that an earlier one called so."""
+    """Return the keys by the present plan of states that have these keys by an earlier one."""
     parts = [
         search.admitted(search.spelled(keys[first : first + TOGETHER], old))
         for first in range(0, len(keys), TOGETHER)

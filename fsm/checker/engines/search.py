@@ -1,4 +1,4 @@
-"""What all searches have in common: states with ids, levels, and what stops a search.
+"""The common part of all searches: states with ids, levels, and what stops a search.
 
 A search gives each state that it finds an id, and goes on level by level. Between pieces of a level
 it asks whether to go on.
@@ -58,7 +58,7 @@ class Search(ABC):
     @property
     @abstractmethod
     def states(self) -> int:
-        """How many distinct states there are."""
+        """The number of distinct states."""
 
     @property
     @abstractmethod
@@ -68,11 +68,11 @@ class Search(ABC):
     @property
     @abstractmethod
     def memory_bytes(self) -> int:
-        """What the states and the table of them take."""
+        """The memory of the states and their table, in bytes."""
 
     @property
     def disk_bytes(self) -> int:
-        """What the states take on disk, if they are kept there."""
+        """The bytes of the states on disk, if they are kept there."""
         return 0
 
     def room_for(self, memory_max: int) -> tuple[int, str]:
@@ -138,7 +138,7 @@ def distinct(program: Program, states: Iterable[Words]) -> list[Words]:
 
 
 def size(level: Level) -> int:
-    """How many states a level has."""
+    """Return the number of states of a level."""
     return sum(len(part) for part in level)
 
 

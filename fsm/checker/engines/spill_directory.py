@@ -166,11 +166,11 @@ class Directory:
 
     @property
     def free_bytes(self) -> int:
-        """What the disk has left."""
+        """Return the free bytes of the disk."""
         return shutil.disk_usage(self.path).free
 
     def full(self, error: OSError) -> Stopped | None:
-        """What to say when a file could not be written since the disk is full."""
+        """Return the reason to stop where a file could not be written since the disk is full."""
         if error.errno not in FULL:
             return None
         self._clear()

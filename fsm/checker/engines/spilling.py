@@ -101,7 +101,7 @@ class SpillingSearch(CompiledSearch):
 
     @property
     def disk_bytes(self) -> int:
-        """What the files of keys take."""
+        """The bytes of the files of keys."""
         return self._size
 
     def room_for(self, memory_max: int) -> tuple[int, str]:
@@ -110,18 +110,18 @@ class SpillingSearch(CompiledSearch):
 
     @property
     def _besides(self) -> int:
-        """What the memory is needed for beside the buffer: words, boxes, a block of each file."""
+        """The memory needed beside the buffer: words, boxes, a block of each file."""
         boxes = sum(8 * len(worker.boxes.array) for worker in self.workers)
         return self.values.bytes + boxes + 8 * self._read_together * len(self.workers)
 
     @property
     def spare_bytes(self) -> int:
-        """What words and pairs may take more: the buffer gives way to them."""
+        """The bytes that words and pairs may take more: the buffer gives way to them."""
         return max(0, self.memory_max - self._besides - 8 * BUFFERED_MIN * self.fanout)
 
     @property
     def capacity(self) -> int:
-        """How many keys the buffer may hold, with room for twice as many words and pairs."""
+        """The keys that the buffer may hold, with room for twice as many words and pairs."""
         room = (self.memory_max - self._besides - 2 * self.values.bytes) // 8
         return min(max(room, BUFFERED_MIN * self.fanout), len(self.buffer.array))
 
@@ -360,7 +360,7 @@ class SpillingSearch(CompiledSearch):
 
     @property
     def _spare_numbers(self) -> int:
-        """What all threads may be given twice."""
+        """The numbers that all threads may be given twice."""
         shared = 4 if len(self.workers) == 1 else 32
         return 2 * shared * len(self.workers) * self.numbers_of_a_state
 
@@ -369,7 +369,7 @@ class SpillingSearch(CompiledSearch):
         return self.values.allocated + self._spare_numbers > self.values.plan.numbers_max
 
     def parts(self, numbers: int) -> int:
-        """How many parts a key may have when this many numbers are in use."""
+        """Return the number of parts that a key may have when this many numbers are in use."""
         return parts_for(self.program.words, numbers + 2 * self._spare_numbers)
 
     def have_numbers(

@@ -59,7 +59,7 @@ class Values:
         return self.values.address, int(self._packed_plan.ctypes.data)
 
     def lacks(self, worker: Worker, needed: int) -> int:
-        """How many numbers a worker has to be given to have `needed`; 0 if it has them."""
+        """Return how many numbers a worker has to be given to have `needed`; 0 if it has them."""
         have = worker[s.VALUE_END] - worker[s.VALUE_NEXT]
         return 0 if have >= needed else max(self._given, needed)
 
@@ -151,7 +151,7 @@ class Table:
         return int(self.slots * self._load) - self.count
 
     def slot(self, key: int, calls: Functions) -> int:
-        """Where a state that is there is kept."""
+        """Return the slot of a state that is there."""
         return calls.slot_of(*self.arguments, key)
 
     def key(self, slot: int, calls: Functions) -> int:
@@ -168,7 +168,7 @@ class Table:
         return int.from_bytes(kept, "little") >> int(self.shape[s.EXTRA])
 
     def wider(self, spare_bytes: int) -> int:
-        """How many slots to have next, whose memory then counts; raises NoRoom."""
+        """Return the next number of slots, whose memory then counts; raises NoRoom."""
         slot_bytes = 4 + self.stride
         factor = 2.0 if self.bytes < DOUBLED_UP_TO else 1.5
         slots = min(int(self.slots * factor), self.slots + spare_bytes // slot_bytes, SLOTS_MAX)
@@ -250,7 +250,7 @@ def slots_to_begin_with(memory_max: int) -> int:
 
 
 def shape(slots: int, plan: Plan, number_bits: int, key_bits: int, level_bits: int) -> Any:
-    """How a table of `slots` slots is laid out."""
+    """Return the layout of a table of `slots` slots."""
     found = np.zeros(s.SHAPE_WORDS, np.int64)
     bits = key_bits or len(plan.parts) * number_bits
     groups = slots // s.LANES

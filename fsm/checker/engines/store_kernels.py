@@ -220,7 +220,7 @@ def place_of(x: int, shape: Words) -> int:
 
 
 def rest_of(x: int, shape: Words) -> int:
-    """What the place of x does not tell, and 1 for the first group where x may be."""
+    """The part of x that its place does not tell, and 1 for the first group where x may be."""
     low = shape[BITS] - 32
     share = (x >> low) * shape[GROUPS]
     rest = (((share & LOW) >> shape[STEP_BITS]) << low) | (x & ((1 << low) - 1))
@@ -244,7 +244,7 @@ def level_at(extras: Bytes, shape: Words, j: int) -> int:
 
 
 def same_at(main: Halves, extras: Bytes, shape: Words, j: int, wanted: int) -> int:
-    """Which slot of the group at j keeps `wanted`; -1 if none does."""
+    """The slot of the group at j that keeps `wanted`; -1 if none does."""
     found = alike(main, j, wanted)
     extra = shape[EXTRA]
     while found != 0:

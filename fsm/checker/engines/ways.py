@@ -28,7 +28,7 @@ def way_to(search: Keeping, state: int) -> list[int]:
     """The states on the way from an initial one, both included."""
     goals = [np.array([state], np.int64)]
     for candidates in search.levels_before(state):
-        found = [_leading(search, some, goals[-1]) for some in candidates]
+        found = [leading(search, some, goals[-1]) for some in candidates]
         goals.append(np.sort(np.concatenate(found)))
     goals.reverse()
     first = {*goals[0].tolist()}
@@ -68,7 +68,7 @@ def levels_before(search: Keeping, state: int) -> Iterator[list[Any]]:
 
 
 def _sizes(search: Keeping, level: int) -> Any:
-    """How many states each level below `level` has."""
+    """Return the number of states of each level below `level`."""
     sizes = np.zeros(level, np.int64)
     for table in search.tables:
         for _, levels in table.collected(search.kernels, 0, level - 1):
@@ -76,13 +76,14 @@ def _sizes(search: Keeping, level: int) -> Any:
     return sizes
 
 
-def _leading(search: Keeping, candidates: Any, goals: Any) -> Any:
+def leading(search: Keeping, candidates: Any, goals: Any) -> Any:
     """The candidates with a successor among the goals."""
-    worker, values = search.workers[0], search.values
+    worker = search.workers[0]
     marks = np.zeros(len(candidates), np.uint8)
     done = 0
     while done < len(candidates):
         search.have_numbers(worker, spare_bytes=UNBOUNDED)
+        values = search.values
         done = search.kernels.precede(
             address(candidates),
             done,

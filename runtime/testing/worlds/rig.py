@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from epochgate.errors import UsageError
-from epochgate.fsm import Machine, Row
+from epochgate.fsm import Machine, Row, System
 from epochgate.fsm.inside import machine_behind, machines_behind
 from epochgate.runtime.api.committer import Committables, Committer, RetryLater
 from epochgate.runtime.api.configuration import JobConfiguration
@@ -128,6 +128,7 @@ class Rig:
         """The events that coordinators have sent in the step under way, each with its subtask."""
         self.taken: set[tuple[str, str, Row]] = set()
         """Every row of the driver's machines that was taken, for the feedback."""
+        self._heard: set[System] = set()
         self.errors: list[str] = []
         """What user code has raised, each as the runtime reports it."""
         self.contexts: dict[str, CoordinatorContext] = {}
@@ -228,7 +229,8 @@ class Rig:
         """Hear of the rows that are taken in processes, those that came up since included."""
         for process in self.simulated.transport.processes.values():
             system = machine_behind(process.worker.task).system
-            if system.observer is None:
+            if system not in self._heard:
+                self._heard.add(system)
                 system.observer = partial(self._task_row, process.subtask)
 
     def _driver_row(

@@ -1,4 +1,4 @@
-"""What two searches of the same system must agree on, wherever they run."""
+"""The part of a result that searches of the same system agree on, wherever they run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from epochgate.fsm.checker import Result
 
 
 def found(result: Result) -> dict[str, Any]:
-    """What does not depend on where a search runs, nor which of several shortest ways it tells."""
+    """All that depends neither on the place of a search nor on its choice of a shortest way."""
     told = dataclasses.asdict(result)
     counterexample = result.counterexample
     way = None if counterexample is None else (counterexample.kind, len(counterexample.steps))

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from epochgate.spark.checking import checking, search, tasks
+from epochgate.spark.checking.code import Code
+from epochgate.spark.checking.folder import Folder
+from epochgate.spark.checking.partition import Partition
 
 Task = Callable[[int, Iterator[Any]], Iterable[Any]]
 
@@ -57,11 +60,44 @@ class Context:
         pass
 
 
+class Killed(Exception):
+    """The keeper of a partition is gone."""
+
+
+class Keepers:
+    """Keeps the partitions in this process."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, int], Partition] = {}
+
+    def exchange(self, settings: Any, number: int, request: Any, rows: Any) -> Iterator[Any]:
+        token = settings["token"]
+        if (token, number) not in self.kept:
+            code = Code(**settings["code"].value)
+            self.kept[token, number] = Partition(settings, number, code, Folder(token))
+        answer: list[Any] = []
+        try:
+            self.kept[token, number].answer(request, iter(rows), answer.append)
+        except Killed:
+            del self.kept[token, number]
+            raise
+        yield from answer
+
+    def dismiss(self, settings: Any, number: int) -> None:
+        folder = Folder(settings["token"])
+        folder.remove()
+        folder.close()
+        self.kept.pop((settings["token"], number), None)
+
+
 def session(monkeypatch: pytest.MonkeyPatch, cores: int) -> Any:
     """A session whose tasks need no package sent to them."""
     monkeypatch.setattr(search, "ship", lambda _context: "")
     monkeypatch.setattr(search, "with_package", _called)
     monkeypatch.setattr(checking, "validate_session", lambda _spark: [])
+    keepers = Keepers()
+    monkeypatch.setattr(tasks, "exchange", keepers.exchange)
+    monkeypatch.setattr(tasks, "dismiss", keepers.dismiss)
     return SimpleNamespace(sparkContext=Context(cores))
 
 

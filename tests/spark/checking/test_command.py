@@ -1,4 +1,4 @@
-"""What `epochgate check --master` refuses before Spark starts, and that Spark stays out without."""
+"""`epochgate check --master` refuses early, and Spark stays out without it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ sys.exit(9 if {"pyspark", "py4j"} & {*sys.modules} else code)
         (["reference", "--depth-first", "--workers", "2"], "--depth-first, --workers"),
         (["reference", "--master", "spark://host:7077"], "needs a directory that all hosts see"),
         (["live"], "runs without end"),
+        (["live", "--partial-order"], "runs without end"),
     ],
 )
 def test_it_is_refused_before_spark_starts(

@@ -16,16 +16,18 @@ from epochgate.fsm.checker.resuming import CannotResume
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.studies.reference import Reference
 from epochgate.spark.checking import check_on_spark, tasks
+from epochgate.spark.checking.folder import Folder
 from epochgate.spark.checking.levels import LevelDamaged
 from epochgate.spark.checking.search import SearchFailed
-from epochgate.spark.checking.store import CHANGED, Folder, Store, StoreFull
+from epochgate.spark.checking.store import Store
 from tests.agreement.searching import without_promises
 from tests.checker import small_systems as small
 from tests.checker.beginnings import TokenRing
 from tests.checker.broken import LateAcknowledgement, NoValve
 from tests.checker.choices import Lamps, Market
+from tests.checker.independent import Ring, Table, Track
 from tests.spark.checking.alike import found
-from tests.spark.checking.one_process import Rows, session
+from tests.spark.checking.one_process import Killed, Rows, session
 
 pytestmark = pytest.mark.filterwarnings("error")
 STATES, TRANSITIONS = 12_256, 50_778
@@ -66,6 +68,24 @@ def test_counts_are_those_of_one_machine(
     alone = check(system, symmetry=symmetry)
     assert found(apart) == found(alone)
     assert (apart.engine, apart.workers) == ("spark", 3)
+
+
+@pytest.mark.parametrize(
+    ("system", "left"),
+    [(Table(places=8), 184), (Ring(members=5), 52), (Track(), 21)],
+    ids=lambda value: type(value).__name__ if isinstance(value, ClosedSystem) else "",
+)
+def test_a_reduced_space_is_that_of_one_machine(
+    anywhere: Any, tmp_path: Path, system: Any, left: int
+) -> None:
+    apart = check_on_spark(anywhere, system, directory=tmp_path, partial_order=True)
+    alone = check(system, partial_order=True)
+    assert found(apart) == found(alone)
+    assert (apart.states, apart.left_out) == (left, alone.left_out)
+    again = check_on_spark(anywhere, system, directory=tmp_path, partial_order=True)
+    assert (found(again), again.left_out) == (found(alone), alone.left_out)
+    with pytest.raises(CannotResume, match="its states or its claims are others"):
+        check_on_spark(anywhere, system, directory=tmp_path)
 
 
 @pytest.mark.extended
@@ -110,35 +130,36 @@ def test_a_stopped_search_goes_on_over_its_own_partitions(
     assert found(again) == found(later)
 
 
-class Killed(Exception):
-    """A task ends in the middle."""
-
-
 @pytest.mark.extended
-@pytest.mark.extended
+@pytest.mark.parametrize("error", [Killed, OSError])
 @pytest.mark.parametrize(
-    ("method", "after"), [("make_room", 1), ("make_room", 9), ("note", 1), ("note", 90)]
+    ("method", "after"),
+    [("enter", 3), ("enter", 40), ("have_numbers", 60), ("_send_boxes", 31), ("examine", 30)],
 )
-def test_what_a_killed_task_has_left_is_made_again_from_the_files(
-    three: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, after: int
+def test_a_task_that_ended_in_the_middle_is_made_up_for(
+    three: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    after: int,
+    error: type[Exception],
 ) -> None:
+    """The keeper of its partition may be gone with what it had, or go on with a part of a level."""
     usual, calls = getattr(Store, method), []
 
-    def killed(store: Store, *arguments: Any) -> None:
+    def interrupted(store: Store, *arguments: Any, **options: Any) -> Any:
         calls.append(store)
         if len(calls) == after:
-            raise Killed
-        usual(store, *arguments)
+            raise error
+        return usual(store, *arguments, **options)
 
     system = Reference(**SMALL)
     with monkeypatch.context() as patch:
-        patch.setattr(Store, method, killed)
-        patch.setattr("epochgate.spark.checking.store.CAPACITY_MIN", 64)
-        # The stores stay, as those of a killed process do.
-        patch.setattr(Folder, "remove", lambda _folder: None)
-        with pytest.raises(Killed):
+        patch.setattr(Store, method, interrupted)
+        # Keepers outlive the driver.
+        patch.setattr(tasks, "dismiss", lambda _settings, _partition: None)
+        with pytest.raises(error):
             check_on_spark(three, system, directory=tmp_path)
-        assert calls[-1].head[CHANGED] == 1
     assert found(check_on_spark(three, system, directory=tmp_path)) == found(check(system))
 
 
@@ -164,13 +185,17 @@ def test_tasks_that_run_again_change_nothing(three: Any, monkeypatch: pytest.Mon
 def test_a_host_without_memory_ends_the_search_before_an_answer(
     three: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(store: Store, states: int) -> None:
-        raise StoreFull("no memory is left")
+    looks: list[int] = []
 
-    monkeypatch.setattr(Store, "make_room", full)
-    monkeypatch.setattr("epochgate.spark.checking.store.CAPACITY_MIN", 1500)
+    def free() -> int:
+        looks.append(0)
+        return 1 << 40 if len(looks) < 90 else 5 << 20
+
+    monkeypatch.setattr("epochgate.spark.checking.store.free_bytes", free)
+    monkeypatch.setattr("epochgate.spark.checking.store.LOOK_EVERY_S", -1.0)
     result = check_on_spark(three, Reference(**SMALL))
-    assert (result.verdict, result.stopped) == (Verdict.BOUNDED, "no memory is left")
+    assert result.verdict is Verdict.BOUNDED
+    assert "5 MiB of memory are left on a host" in result.stopped
 
 
 @pytest.mark.parametrize(
