@@ -27,7 +27,7 @@ class NoOutcome(Exception):
 
 
 class FirstDraw(BaseException):
-    """A run draws that Hypothesis has not begun; no code of the user's catches this."""
+    """A run draws that Hypothesis has not begun."""
 
 
 class Draws:
@@ -40,12 +40,19 @@ class Draws:
     ) -> None:
         self._seed, self._given = seed, values
         self._draw = draw
+        self.stop: BaseException | None = None
+        """What has stopped a draw, and with it the run, although user code or runtime catch it."""
 
     def draw(self, strategy: Any) -> Any:
-        """Draw a value; raises FirstDraw outside of `around`."""
-        if self._draw is None:
-            raise FirstDraw
-        return self._draw(strategy)
+        """Draw a value; raises FirstDraw outside of `around`, within it what stops a test."""
+        try:
+            if self._draw is None:
+                raise FirstDraw
+            return self._draw(strategy)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self.stop = error
+            raise
 
     def around(self, act: Callable[[], T], keeps: Callable[[T], bool]) -> tuple[T, bytes]:
         """Run `act`, within which values can be drawn.
@@ -57,7 +64,7 @@ class Draws:
             return act(), b""
 
         def drawing(data: Any) -> T:
-            self._draw = data.draw
+            self._draw, self.stop = data.draw, None
             return act()
 
         came: tuple[T, bytes] | None

@@ -75,6 +75,9 @@ def run(
             body(world)
             world.calm()
         finally:
+            if draws.stop is not None:
+                escapes.found.clear()
+                raise draws.stop
             escapes.raise_first()
     except ClaimBroken as error:
         broken, cause = error, error.__cause__
