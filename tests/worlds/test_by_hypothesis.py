@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import pytest
 from hypothesis import assume, strategies as st
 from hypothesis.errors import HypothesisException
 
+from epochgate.runtime.testing import worlds
 from epochgate.runtime.testing.worlds import by_hypothesis
+from epochgate.runtime.testing.worlds.data import HypothesisNeeded
+from epochgate.testing import World, replay, simulate
+from tests.worlds.rules import Applying, RulesProvider
 from tests.worlds.test_plugin import pytest_run
 
 NUMBERS = st.lists(st.integers(0, 1000), min_size=1)
@@ -93,6 +98,22 @@ def test_values_shrink_as_long_as_they_fail() -> None:
 def test_values_that_hypothesis_cannot_read_are_none() -> None:
     assert by_hypothesis.is_known(drawn(1)[1])
     assert not by_hypothesis.is_known(b"\xcf")
+
+
+def test_tests_that_draw_nothing_run_without_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(worlds, "by_hypothesis")
+    monkeypatch.setitem(sys.modules, by_hypothesis.__name__, None)
+
+    def plain(world: World) -> None:
+        world.job(RulesProvider(), operators=Applying)
+
+    def drawing(world: World) -> None:
+        world.draw(NUMBERS)
+
+    assert simulate(plain).simulation.search().at_random(5, 0).runs == 5
+    for test in (simulate(drawing), replay(simulate(plain), "-+AQ")):
+        with pytest.raises(HypothesisNeeded, match="which is not installed: pip install"):
+            test()
 
 
 TEST = """
