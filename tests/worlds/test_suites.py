@@ -278,7 +278,7 @@ def test_a_job_without_a_completed_checkpoint_does_not_agree(
 
 
 def test_values_without_which_the_same_fault_strikes_the_same_call_are_left_out() -> None:
-    found = simulate(rules(ForgetfulRules)).simulation.search().at_random(150, 100)
+    found = simulate(rules(ForgetfulRules)).simulation.search().at_random(150, 300)
     assert found.first is not None
     assert found.failure is not None
     assert len(found.first.drawn[0][1]) > 1

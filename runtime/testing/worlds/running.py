@@ -30,9 +30,9 @@ class Run:
     deviations: list[Deviation]
     trace: list[Happening]
     drawn: list[tuple[str, Any]]
-    choices: tuple[Any, ...]
-    """What Hypothesis has drawn, to draw it again."""
     broken: ClaimBroken | None
+    values: bytes = b""
+    """What Hypothesis has drawn, to draw it again, of a run that fails or is replayed."""
     cause: BaseException | None = None
     """The assertion that failed in the test's body."""
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
@@ -73,10 +73,12 @@ def run(
     broken, cause = None, None
     try:
         try:
-            with draws:
-                body(world)
-                world.conclude()
+            body(world)
+            world.conclude()
         finally:
+            if draws.stop is not None:
+                escapes.found.clear()
+                raise draws.stop
             escapes.raise_first()
     except ClaimBroken as error:
         broken, cause = error, error.__cause__
@@ -86,7 +88,7 @@ def run(
         if type(error).__name__ == "UnsatisfiedAssumption":
             raise NoOutcome from error
         broken, cause = _failed(error), error
-    one = _kept(world, draws, broken, cause)
+    one = _kept(world, broken, cause)
     if broken is not None and broken.kind == "assertion" and isinstance(cause, AssertionError):
         with world.only_looking():
             broken.sides = _sides_of(cause, broken.place)
@@ -99,15 +101,12 @@ def _sides_of(error: AssertionError, place: Place | None) -> Sides | None:
     return sides_of_assertion(error.__traceback__, place.file, place.line)
 
 
-def _kept(
-    world: World, draws: Draws, broken: ClaimBroken | None, cause: BaseException | None
-) -> Run:
+def _kept(world: World, broken: ClaimBroken | None, cause: BaseException | None) -> Run:
     claims = world.claims
     return Run(
         deviations=world.deviations,
         trace=list(world.trace),
         drawn=world.drawn,
-        choices=draws.choices,
         broken=broken,
         cause=cause,
         taken=world.rows_taken,

@@ -16,7 +16,13 @@ from typing import Any, Final
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Row
-from epochgate.runtime.testing.worlds.data import Draws, NoOutcome, packed, unpacked
+from epochgate.runtime.testing.worlds.data import (
+    Draws,
+    FirstDraw,
+    NoOutcome,
+    packed,
+    unpacked,
+)
 from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
 from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.motion import WorldMisused
@@ -110,7 +116,7 @@ class Found:
         return [text for text, has_come_true in self.reached.items() if not has_come_true]
 
 
-def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
+def parsed(word: str) -> tuple[list[Deviation], bytes]:
     """The deviations and the drawn values that a token names; raises TokenMalformed."""
     schedule, _, drawn = word.partition("+")
     deviations = deviations_of(schedule)
@@ -121,31 +127,31 @@ def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
                 f"there are {', '.join((*ORDERS, *FAULTS))}"
             )
     try:
-        choices = unpacked(drawn)
+        values = unpacked(drawn)
     except ValueError as error:
         raise TokenMalformed(
             f"{drawn!r} behind the + of the token holds no drawn values: copy the token as it is"
         ) from error
-    return deviations, choices
+    return deviations, values
 
 
-def missed(one: Run, deviations: list[Deviation], choices: tuple[Any, ...] | None) -> str:
+def missed(one: Run, deviations: list[Deviation], values: bytes) -> str:
     """Tell what a run did not do of a schedule, in words."""
     absent = [str(each) for each in deviations if each not in one.deviations]
     if absent:
         return f"the deviation{'s' * (len(absent) > 1)} {', '.join(absent)} did not happen"
-    if choices is not None and one.choices[: len(choices)] != choices:
+    if not one.values.startswith(values):
         return "the values of the token were not drawn"
     return ""
 
 
 def token(one: Run) -> str:
     """One word that replays a run: its schedule, and behind `+` what was drawn."""
-    drawn = packed(one.choices)
+    drawn = packed(one.values)
     return token_of(one.deviations) + (f"+{drawn}" if drawn else "")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Search:
     """Searches the runs of one test; `kinds` are the deviations that may happen."""
 
@@ -153,6 +159,8 @@ class Search:
     kinds: tuple[str, ...]
     faults_max: int
     node: str = ""
+    draws_values: bool = field(default=False, init=False)
+    """Whether a run has drawn a value; from then on Hypothesis begins each run."""
 
     def at_random(
         self,
@@ -232,7 +240,7 @@ class Search:
         """The steps of the longest of some runs of the default schedule; the same for all seeds, so
         that a seed alone is what it is among others.
         """
-        for attempt in range(REACH_TRIES if longest.choices else 0):
+        for attempt in range(REACH_TRIES if longest.drawn else 0):
             if found.first is not None:
                 break
             one = self._look(found, attempt, escapes)
@@ -247,12 +255,20 @@ class Search:
     def _look(self, found: Found, attempt: int, escapes: Escapes) -> Run | None:
         """Run the default schedule, and see at which points faults could strike."""
         looking = Looking(self.kinds)
-        one = self._run(looking, Draws(attempt), escapes)
+
+        def afresh() -> Choosing:
+            nonlocal looking
+            looking = Looking(self.kinds)
+            return looking
+
+        one = self._run(afresh, Draws(attempt), escapes)
         found.points |= looking.points
         return one
 
     def _one_at_random(self, seed: int, steps: list[At], found: Found, escapes: Escapes) -> None:
-        choosing = AtRandom(seed, self.faults_max, steps, self.kinds)
+        def choosing() -> Choosing:
+            return AtRandom(seed, self.faults_max, steps, self.kinds)
+
         one = self._run(choosing, Draws(seed), escapes)
         if one is not None:
             self._add(one, found, seed)
@@ -266,12 +282,11 @@ class Search:
         """Run what a token says, without shrinking; raises TokenMalformed. `keeps`: what the trace
         has behind each step.
         """
-        deviations, choices = parsed(word)
+        deviations, values = parsed(word)
         found = Found(self.node)
-        draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
             try:
-                one = run(self.body, Listed(deviations), draws, escapes, keeps=keeps)
+                one = self.once(lambda: Listed(deviations), Draws(0, values), escapes, True, keeps)
             except NoOutcome:
                 found.missed = "the test refuses the values that are drawn"
                 return found
@@ -279,18 +294,44 @@ class Search:
         if one.broken is not None:
             found.failure = found.first = one
         else:
-            found.missed = missed(one, deviations, choices)
+            found.missed = missed(one, deviations, values)
         return found
 
     def listed(self, deviations: list[Deviation], drawing: Draws, escapes: Escapes) -> Run | None:
         """Run one schedule; None without an outcome."""
-        return self._run(Listed(deviations), drawing, escapes)
+        return self._run(lambda: Listed(deviations), drawing, escapes)
 
-    def _run(self, choosing: Choosing, drawing: Draws, escapes: Escapes) -> Run | None:
+    def _run(
+        self, makes_choosing: Callable[[], Choosing], drawing: Draws, escapes: Escapes
+    ) -> Run | None:
         try:
-            return run(self.body, choosing, drawing, escapes)
+            return self.once(makes_choosing, drawing, escapes)
         except NoOutcome:
             return None
+
+    def once(
+        self,
+        makes_choosing: Callable[[], Choosing],
+        draws: Draws,
+        escapes: Escapes,
+        keeps_values: bool = False,
+        keeps: Keeps = "nothing",
+    ) -> Run:
+        """Run the test once, by Hypothesis if it draws; `keeps_values` also of a run that holds all
+        claims. Raises NoOutcome, and what `run` raises.
+        """
+
+        def act() -> Run:
+            return run(self.body, makes_choosing(), draws, escapes, keeps=keeps)
+
+        if not self.draws_values:
+            try:
+                return act()
+            except FirstDraw:
+                self.draws_values = True
+        one, values = draws.around(act, lambda one: keeps_values or one.broken is not None)
+        one.values = values
+        return one
 
     def _insist_on_repeat(self, one: Run, again: Run | None) -> None:
         if again is None:
