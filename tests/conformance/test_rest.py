@@ -13,7 +13,7 @@ from tests.conformance.rest import GOLDEN, PATHS, Shape, running_flink, shapes
 
 FLINK: dict[str, Shape] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 OF_FLINK_1 = {".root-exception", ".timestamp", ".all-exceptions", ".truncated"}
-"""What scripts for Flink 1 read of exceptions."""
+"""Names of Flink 1 for exceptions, for its scripts."""
 UNKNOWN = {
     ".changelog_periodic_materialization_interval",
     ".changelog_storage",
