@@ -55,7 +55,7 @@ def test_a_value_has_the_name_and_the_type_that_flink_gives_it(
 
 
 def failures(named: set[str]) -> set[str]:
-    """What a failed checkpoint has, of which that job of Flink has none."""
+    """The names that a failed checkpoint has: that job of Flink has none."""
     return {name for name in named if name.rpartition(".")[2].startswith("failure_")}
 
 
