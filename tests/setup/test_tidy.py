@@ -115,12 +115,6 @@ def packages_of(program: Outline) -> set[str]:
     return {module.split(".")[0] for module in program.modules}
 
 
-def test_no_number_is_used_for_two_rules() -> None:
-    rules = re.findall(r"(?m)^\| ([A-Z]+\d+) \|", (ROOT / "docs/protocol.md").read_text())
-    assert rules, "the rules of the protocol stand in tables"
-    assert sorted(rules) == sorted(set(rules))
-
-
 def test_every_program_fits_a_sitting() -> None:
     too_long = {
         name: lines
