@@ -18,9 +18,7 @@ COMMANDS: Final = frozenset(
     {"bench", "certify-sink", "check", "demo", "draw", "explore", "fuzz", "validate"}
 )
 
-MODULES: Final = frozenset(
-    f"epochgate.{name}"
-    for name in """
+_BELOW_EPOCHGATE: Final = """
     benchmarks diagrams exploring reports testing
     commands.bench commands.certify_sink commands.check commands.check_options
     commands.check_progress commands.check_searches commands.demo commands.draw
@@ -32,8 +30,8 @@ MODULES: Final = frozenset(
     runtime.testing runtime.tracing.conversation runtime.tracing.regression
     runtime.tracing.segments runtime.tracing.stepping runtime.tracing.validation
     spark.checking spark.ingest.flights spark.ingest.verification spark.validation
-    """.split()
-)
+"""
+MODULES: Final = frozenset(f"epochgate.{name}" for name in _BELOW_EPOCHGATE.split())
 """Each with the modules below it."""
 
 TEMPLATES: Final = frozenset(
