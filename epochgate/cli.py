@@ -31,6 +31,7 @@ COMMANDS = (
     "checkpoints",
     "commits",
     "savepoint",
+    "set",
     "control",
     "bench",
     "draw",

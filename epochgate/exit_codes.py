@@ -79,6 +79,11 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         1: "the job could not make it",
         2: "there is nothing to make it of, or PATH is taken",
     },
+    "set": {
+        0: "a completed checkpoint holds the change; or shown",
+        1: "the job has refused it, or has not answered in time",
+        2: "misuse, or no job runs",
+    },
     "control": {
         0: "success",
         1: "the store failed",

@@ -33,8 +33,10 @@ from epochgate.runtime.api.transport import Transport
 from epochgate.runtime.collect import CollectedRows, collect
 from epochgate.runtime.objects.errors import ObjectStoreUnusable
 from epochgate.runtime.observing.listening import Listening
-from epochgate.runtime.savepoints import Savepoint, begin_from
-from epochgate.runtime.savepoints.requests import RequestPlace, SavepointRequests
+from epochgate.runtime.pipeline import setting_requests
+from epochgate.runtime.requests.listening import JobRequests
+from epochgate.runtime.requests.place import RequestPlace
+from epochgate.runtime.savepoints import Savepoint, asking, begin_from
 from epochgate.runtime.shell.blocking_work import ThreadedWork
 from epochgate.runtime.shell.clock import MonotonicClock
 from epochgate.runtime.shell.futures import for_client
@@ -103,7 +105,7 @@ class JobHandle:
         loop: JobLoop,
         transport: SparkTransport,
         heard_by: Listening | None = None,
-        requests: SavepointRequests | None = None,
+        requests: JobRequests | None = None,
     ) -> None:
         self._master, self._loop, self._transport = master, loop, transport
         self._requests = requests
@@ -327,7 +329,7 @@ def _begin(store: CheckpointStore, savepoint: str | os.PathLike[str] | None) -> 
         begin_from(store, os.fspath(savepoint))
 
 
-def _requests_to(master: JobMaster) -> SavepointRequests | None:
+def _requests_to(master: JobMaster) -> JobRequests | None:
     """Look for requests of other processes until the job is over, where its checkpoints have a
     place for them.
     """
@@ -336,9 +338,15 @@ def _requests_to(master: JobMaster) -> SavepointRequests | None:
     try:
         place = RequestPlace(master.store.path)
     except ObjectStoreUnusable as error:
-        master.queue.post(master.warn, f"`epochgate savepoint` cannot ask this job: {error}")
+        master.queue.post(
+            master.warn, f"`epochgate savepoint` and `epochgate set` cannot ask this job: {error}"
+        )
         return None
-    requests = SavepointRequests(place, master.request_savepoint)
+    handlers = {
+        asking.KIND: asking.requested(master.request_savepoint),
+        setting_requests.KIND: setting_requests.requested(master.configuration.providers, master),
+    }
+    requests = JobRequests(place, handlers)
     requests.start()
     master.result.add_done_callback(lambda _: requests.close())
     return requests

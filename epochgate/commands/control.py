@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.assignments import AssignmentRefused, assigned
 from epochgate.commands.status import aligned
 from epochgate.console import say
-from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ examples:
                                              values are JSON
 
 {codes_of("control")}"""
-
-
-class AssignmentRefused(UsageError):
-    """The assignment is not NAME=JSON."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +126,7 @@ def _set(entries: Entries, arguments: argparse.Namespace) -> int:
     from epochgate.runtime.steering.values import checked
 
     control = _existing(entries, arguments)
-    changes = checked(control, dict(map(_assigned, arguments.values)))
+    changes = checked(control, dict(map(assigned, arguments.values)))
     known = in_force(entries, arguments.store, control)
     if not changes or not changes.keys() <= known.keys():
         wrong = sorted(changes.keys() - known.keys())
@@ -166,16 +162,6 @@ def _existing(entries: Entries, arguments: argparse.Namespace) -> str:
     if arguments.control not in there:
         raise ControlMissing(arguments.store, arguments.control or "", there)
     return str(arguments.control)
-
-
-def _assigned(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        quoted = f"{name}='{json.dumps(value)}'"
-        hint = f"; a word stands in quotes, {quoted}" if sign else ""
-        raise AssignmentRefused(f"{text!r} is not NAME=JSON{hint}") from None
 
 
 def _updates(found: Sequence[Update], shown_max: int | None) -> list[str]:

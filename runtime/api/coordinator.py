@@ -377,7 +377,7 @@ class CoordinatorProvider(ABC):
     def files_of(self, state: bytes) -> Collection[str]:
         """Return the names of the files beside the checkpoints to which a coordinator's state
         refers, such as "known-files/known-1.segment": in a folder, and in none that the runtime
-        uses (`checkpoints`, `history`, `parts`, `savepoint-requests`). A savepoint contains copies
+        uses (`checkpoints`, `history`, `parts`, `requests`). A savepoint contains copies
         of them.
 
         Empty unless it is overridden. Not called on the queue's thread.

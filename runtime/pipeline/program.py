@@ -106,6 +106,9 @@ class PipelineProgram(Program):
         self._system.settle()
         return self._outcome
 
+    def pace_changed(self, records_per_s: float | None) -> None:
+        """Do what a new share of the rate limits demands; nothing, unless it is overridden."""
+
     def taken(self, records: Any) -> None:
         """Do what else is to be done with records that are taken from the source; nothing, unless
         it is overridden.
@@ -127,6 +130,7 @@ class PipelineProgram(Program):
             share = min((x / context.parallelism for x in limits if x is not None), default=None)
             if share != self._pace.per_s:
                 self._pace.change(share, now_s)
+                self.pace_changed(share)
         return self._pace.wait_s(now_s)
 
     def _value(self, operator_id: str) -> Any:

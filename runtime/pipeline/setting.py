@@ -198,7 +198,15 @@ class SettingCoordinator(OperatorCoordinator):
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         """Complete at once; events sent from now on belong to the next checkpoint."""
         self._changes.snapshot(checkpoint_id)
-        result.set_result(msgpack.packb(self.value))
+        result.set_result(self.packed())
+
+    def packed(self) -> bytes:
+        """Return the state: the value."""
+        return bytes(msgpack.packb(self.value))
+
+    def unpacked(self, state: bytes) -> Any:
+        """Return the value that a start or a reset begins with."""
+        return msgpack.unpackb(state)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Acknowledge the changes that the checkpoint holds."""
@@ -208,7 +216,7 @@ class SettingCoordinator(OperatorCoordinator):
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
         """Restore the value of the checkpoint, and apply the changes that it lacks."""
         self._gateways.clear()
-        self.value = self._setting.initial if state is None else msgpack.unpackb(state)
+        self.value = self._setting.initial if state is None else self.unpacked(state)
         self._changes.restored(checkpoint_id)
         self._system.settle()
 

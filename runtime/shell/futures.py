@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from functools import partial
 from typing import Any, TypeVar
@@ -47,8 +47,12 @@ def _complete(complete: Callable[..., Any], *outcome: Any) -> None:
         _log.exception("a callback of a future has raised")
 
 
-def follow(future: Future[Any], other: Future[Any]) -> None:
-    """Let `future` end as `other` does, once that is done."""
+def follow(
+    future: Future[Any], other: Future[Any], change: Callable[[Any], Any] | None = None
+) -> None:
+    """Let `future` end as `other` does, once that is done, with its result or what `change` makes
+    of it.
+    """
 
     def end(done: Future[Any]) -> None:
         if done.cancelled():
@@ -56,9 +60,30 @@ def follow(future: Future[Any], other: Future[Any]) -> None:
         elif (error := done.exception()) is not None:
             reject(future, error)
         else:
-            resolve(future, done.result())
+            resolve(future, done.result() if change is None else change(done.result()))
 
     other.add_done_callback(end)
+
+
+def gathered(futures: Mapping[str, Future[Any]]) -> Future[dict[str, Any]]:
+    """Return a future of the results of all, by the same names; it fails with the first error."""
+    all_of: Future[dict[str, Any]] = Future()
+    left = set(futures)
+
+    def end(name: str, done: Future[Any]) -> None:
+        left.discard(name)
+        if done.cancelled():
+            cancel(all_of)
+        elif (error := done.exception()) is not None:
+            reject(all_of, error)
+        elif not left:
+            resolve(all_of, {one: future.result() for one, future in futures.items()})
+
+    for name, future in futures.items():
+        future.add_done_callback(partial(end, name))
+    if not futures:
+        resolve(all_of, {})
+    return all_of
 
 
 class HandedOut(Future[T]):

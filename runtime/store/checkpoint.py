@@ -30,7 +30,7 @@ GIVEN_UP = "epochgate.given_up"
 1970] each.
 """
 
-RUNTIME_FOLDERS = frozenset(("_epochgate", "checkpoints", "history", "parts", "savepoint-requests"))
+RUNTIME_FOLDERS = frozenset(("_epochgate", "checkpoints", "history", "parts", "requests"))
 """The folders beside checkpoints that the runtime writes: a savepoint from elsewhere says which
 files are copied there, and may not name these.
 """

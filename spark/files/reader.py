@@ -22,7 +22,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Literal
@@ -125,7 +125,9 @@ class SplitReader:
         skipped, self._skipped = self._skipped, []
         return skipped
 
-    def read(self, split: FileSplit, position: SplitPosition | None = None) -> Iterator[ReadBatch]:
+    def read(
+        self, split: FileSplit, position: SplitPosition | None = None
+    ) -> Generator[ReadBatch, None, None]:
         """The batches of `split` from `position` on (none: from its beginning).
 
         Raises `FileChanged` if the file's content is not what was enumerated, `FileGone` if it is

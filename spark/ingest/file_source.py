@@ -9,6 +9,7 @@ report, and that of each later one does. Runs in the task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -58,23 +59,36 @@ class FileReader(SourceReader):
 
     def __init__(
         self,
-        make_reader: Callable[[SourceLayout], SplitReader],
+        make_reader: Callable[..., SplitReader],
+        batch_rows: Callable[[], int],
         report: Callable[[Any], None],
         declared: Callable[[SourceLayout], SourceLayout] | None = None,
     ) -> None:
-        self._make_reader, self._report, self._declared = make_reader, report, declared
+        self._make_reader, self._batch_rows = make_reader, batch_rows
+        self._report, self._declared = report, declared
         self._skipped: list[list[str]] = []
         self._in_snapshot = 0
         """How many of them the last snapshot has."""
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
-        """Read the split in batches. Raises what `SplitReader.read` raises."""
+        """Read the split in batches; where their size changes, begin again behind the last one.
+        Raises what `SplitReader.read` raises.
+        """
         layout = SourceLayout.from_bytes(split.value[1])
         if self._declared is not None:
             layout = self._declared(layout)
-        reader = self._make_reader(layout)
-        for read in reader.read(to_file_split(split), to_position(position)):
-            yield Fetched([read], read.position.to_list())
+        whole, at = to_file_split(split), to_position(position)
+        while True:
+            batch_rows = self._batch_rows()
+            reader = self._make_reader(layout, batch_rows=batch_rows)
+            with closing(reader.read(whole, at)) as reading:
+                for read in reading:
+                    at = read.position
+                    yield Fetched([read], at.to_list())
+                    if self._batch_rows() != batch_rows:
+                        break
+                else:
+                    break
         for skipped in reader.take_skipped():
             self._note(skipped)
 
@@ -102,7 +116,8 @@ class FileSource(Source):
     """The source as a task needs it; `epochgate.spark.ingest.file_enumerator` has the driver's.
 
     declared: the columns as which files are read, whatever was known when their splits were
-    made; none for those of the splits. is_inferred: whether no user has declared them.
+    made; none for those of the splits. is_inferred: whether no user has declared them. batch_rows:
+    of a batch at most; readers follow a change of it.
     """
 
     state_version = 2
@@ -124,9 +139,9 @@ class FileSource(Source):
             if declared is None
             else partial(SourceLayout.as_declared, columns=declared, is_inferred=is_inferred)
         )
+        self.batch_rows = batch_rows
         self._make_reader = partial(
             SplitReader,
-            batch_rows=batch_rows,
             on_bad_file=on_bad_file,
             on_bad_row=on_bad_row,
             on_changed_file=on_changed_file,
@@ -146,4 +161,6 @@ class FileSource(Source):
 
     def create_reader(self, context: ReaderContext) -> FileReader:
         """Make the reader of one attempt."""
-        return FileReader(self._make_reader, context.send_source_event, self._declared)
+        return FileReader(
+            self._make_reader, lambda: self.batch_rows, context.send_source_event, self._declared
+        )

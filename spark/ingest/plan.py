@@ -58,6 +58,7 @@ from epochgate.spark.ingest.file_enumerator import (
 )
 from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
+from epochgate.spark.ingest.rate import RATE, IngestRate
 from epochgate.spark.ingest.rejects import REJECTS, IngestCommitter, claim_both, reject_sink
 from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import (
@@ -276,14 +277,18 @@ def _assembled(
         follow_every_s=FOLLOW_EVERY_S if options.follow else None,
         bad_files=bad_files,
     )
-    rate = options.rows_per_second
+    rate = IngestRate(options.rows_per_second)
     agreeing = sink.create_coordinator(SINK, claimed.rows)
     return IngestPlan(
         options=options,
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(SourceProvider(SOURCE, source), *([] if agreeing is None else [agreeing])),
+            providers=(
+                SourceProvider(SOURCE, source),
+                rate,
+                *([] if agreeing is None else [agreeing]),
+            ),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
@@ -292,7 +297,7 @@ def _assembled(
             restart_strategy=parse_restart_strategy(options.restart),
             allow_dropped_state=options.allow_dropped_state,
             topology=CommitTopology.of(sink),
-            task_operators=(SOURCE, SINK, *([] if rejecting is None else [REJECTS])),
+            task_operators=(SOURCE, RATE, SINK, *([] if rejecting is None else [REJECTS])),
         ),
         program_factory=IngestProgramFactory(
             sink,
@@ -304,7 +309,7 @@ def _assembled(
             options.on_bad_row,
             options.on_changed_file or options.on_bad_file,
             usable_encoding(options.encoding),
-            None if rate is None else rate / options.parallelism,
+            rate,
             open_objects,
         ),
         store=store,

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from epochgate.runtime import Sink, SinkOperator
+from epochgate.runtime import Operator, Sink, SinkOperator
 from epochgate.runtime.objects.client import ObjectStore, open_url
-from epochgate.runtime.pipeline import SINK, SOURCE, Pace, PipelineProgram
+from epochgate.runtime.pipeline import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile
@@ -21,6 +21,7 @@ from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow, rejected_batch
 from epochgate.spark.files.split import FileSplit
 from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_position
+from epochgate.spark.ingest.rate import RATE, IngestRate
 from epochgate.spark.ingest.rejects import REJECTS
 from epochgate.spark.values.errors import RowsUnfit
 
@@ -30,19 +31,23 @@ SLICES_PER_S = 20
 
 class IngestProgram(PipelineProgram):
     """A pipeline whose source fetches one batch of a file at a time, with the rows that it rejects;
-    `rejects` takes these, none where no row is rejected.
+    `rejects` takes these, none where no row is rejected. `rate`: the first of the job.
     """
 
     def __init__(
         self,
-        source: SourceOperator,
+        files: FileSource,
         transform: BatchTransform,
         sink: SinkOperator,
         rejects: SinkOperator | None,
-        pace: Pace,
+        rate: IngestRate,
     ) -> None:
-        beside = {} if rejects is None else {REJECTS: rejects}
-        super().__init__(source, _mapping(transform), sink, beside=beside, pace=pace)
+        self._files, self._batch_rows = files, files.batch_rows
+        beside: dict[str, Operator] = {RATE: rate.create_operator()}
+        if rejects is not None:
+            beside[REJECTS] = rejects
+        source = SourceOperator(files, in_turns=False)
+        super().__init__(source, _mapping(transform), sink, beside=beside, rate_limits=[RATE])
         self._rejects, self._rows_rejected = rejects, 0
         self._is_transformed = transform.is_given
 
@@ -55,6 +60,13 @@ class IngestProgram(PipelineProgram):
                 )
                 self._rejects.write(rejected_batch(read.rejected))
                 self._rows_rejected += len(read.rejected)
+
+    def pace_changed(self, rows_per_s: float | None) -> None:
+        """Read batches that take a part of a second at the rate."""
+        most = self._batch_rows
+        if rows_per_s is not None:
+            most = max(1, min(most, int(rows_per_s / SLICES_PER_S)))
+        self._files.batch_rows = most
 
     def ask(self) -> None:
         """Name the file of rows that the sink cannot hold."""
@@ -103,7 +115,7 @@ class IngestProgramFactory:
     """Makes the program of a subtask; travels to the tasks with the Spark job.
 
     `rejects`: where rejected rows go, none if no row is. `takes`: what the transform is given.
-    `rows_per_s`: of one subtask. `open_objects`: opens the buckets of the source.
+    `rate`: of the whole job. `open_objects`: opens the buckets of the source.
     """
 
     sink: Sink
@@ -115,30 +127,24 @@ class IngestProgramFactory:
     on_bad_row: OnBadRow
     on_changed_file: OnChangedFile
     encoding: str
-    rows_per_s: float | None = None
+    rate: IngestRate = field(default_factory=lambda: IngestRate(None))
     open_objects: Callable[[str], ObjectStore] = open_url
 
     def __call__(self, subtask: int) -> IngestProgram:
         """The program of one attempt."""
-        batch_rows = self.batch_rows
-        if self.rows_per_s is not None:
-            batch_rows = max(1, min(batch_rows, int(self.rows_per_s / SLICES_PER_S)))
         return IngestProgram(
-            SourceOperator(
-                FileSource(
-                    batch_rows=batch_rows,
-                    on_bad_file=self.on_bad_file,
-                    on_bad_row=self.on_bad_row,
-                    on_changed_file=self.on_changed_file,
-                    encoding=self.encoding,
-                    open_objects=self.open_objects,
-                ),
-                in_turns=False,
+            FileSource(
+                batch_rows=self.batch_rows,
+                on_bad_file=self.on_bad_file,
+                on_bad_row=self.on_bad_row,
+                on_changed_file=self.on_changed_file,
+                encoding=self.encoding,
+                open_objects=self.open_objects,
             ),
             BatchTransform(self.transform, self.takes),
             SinkOperator(self.sink),
             None if self.rejects is None else SinkOperator(self.rejects, label=REJECTS),
-            Pace(self.rows_per_s),
+            self.rate,
         )
 
 

@@ -15,8 +15,8 @@ import pytest
 from epochgate.runtime.filesystem import FILE_MODE, FileModeInvalid, LocalFileSystem
 from epochgate.runtime.observing.history import History
 from epochgate.runtime.observing.status import NothingToSee, checkpoint_directory_in
+from epochgate.runtime.requests.place import RequestPlace
 from epochgate.runtime.savepoints import write_savepoint
-from epochgate.runtime.savepoints.requests import RequestPlace
 from epochgate.runtime.store import DirectoryCheckpointStore
 from epochgate.spark.streaming import Control, DirectoryLedger
 from epochgate.spark.streaming.notes import Notes

@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 
 from epochgate.runtime import CheckpointAborted
+from epochgate.runtime.requests.asking import RequestNotAnswered, RequestRefused
+from epochgate.runtime.requests.listening import JobRequests
+from epochgate.runtime.requests.place import FOLDER, RequestPlace
 from epochgate.runtime.savepoints import Savepoint
-from epochgate.runtime.savepoints.asking import (
-    SavepointNotAnswered,
-    SavepointRefused,
-    ask_savepoint,
-)
-from epochgate.runtime.savepoints.requests import FOLDER, RequestPlace, SavepointRequests
+from epochgate.runtime.savepoints.asking import KIND, ask_savepoint, requested
 from epochgate.runtime.store import DirectoryCheckpointStore
 from tests.runtime.objects.stores import Memory
 from tests.runtime.store.mediums import JOB, checkpoint_of
@@ -47,7 +45,7 @@ class Job:
 def running(job: Job, directory: Path) -> Iterator[None]:
     """A driver that holds the directory, and looks for requests."""
     with DirectoryCheckpointStore(directory, job_id=JOB):
-        requests = SavepointRequests(RequestPlace(str(directory)), job.ask)
+        requests = JobRequests(RequestPlace(str(directory)), {KIND: requested(job.ask)})
         requests.start()
         try:
             yield
@@ -68,7 +66,7 @@ def test_the_job_is_asked_and_its_answer_told(tmp_path: Path) -> None:
 def test_what_the_job_says_against_it_is_told(tmp_path: Path) -> None:
     with (
         running(Job(RuntimeError("checkpoint 3: a subtask declined it")), tmp_path),
-        pytest.raises(SavepointRefused, match="a subtask declined it"),
+        pytest.raises(RequestRefused, match="a subtask declined it"),
     ):
         ask_savepoint(str(tmp_path), timeout_s=60)
 
@@ -77,7 +75,7 @@ def test_a_job_that_takes_too_long_is_said_to(tmp_path: Path) -> None:
     job = Job(None)
     with DirectoryCheckpointStore(tmp_path, job_id=JOB):
         place = RequestPlace(str(tmp_path))
-        with pytest.raises(SavepointNotAnswered, match=r"within 0\.05 s"):
+        with pytest.raises(RequestNotAnswered, match=r"within 0\.05 s"):
             ask_savepoint(str(tmp_path), timeout_s=0.05)
         assert place.requests() == [], "it is not taken later"
     assert job.asked == []
@@ -92,8 +90,8 @@ def test_a_job_that_ends_meanwhile_answers_what_it_has_taken(tmp_path: Path) -> 
         return waiting
 
     place = RequestPlace(str(tmp_path))
-    requests = SavepointRequests(place, ask)
-    place.write("one.request", {"to": None})
+    requests = JobRequests(place, {KIND: requested(ask)})
+    place.write("one.request", {"kind": KIND, "to": None})
     requests.look()
     assert taken.is_set()
     assert place.read("one.answer") == {"state": "taken"}
@@ -101,7 +99,7 @@ def test_a_job_that_ends_meanwhile_answers_what_it_has_taken(tmp_path: Path) -> 
     requests.start()
     requests.close()
     requests.join()
-    assert place.read("one.answer") == {"state": "written", **MADE.to_json()}
+    assert place.read("one.answer") == {"state": "done", **MADE.to_json()}
 
 
 def test_of_a_job_that_ends_before_it_has_made_one_the_newest_checkpoint_is_copied(
@@ -117,7 +115,7 @@ def test_of_a_job_that_ends_before_it_has_made_one_the_newest_checkpoint_is_copi
         taken.set()
         return asked
 
-    requests = SavepointRequests(RequestPlace(store.path), ask)
+    requests = JobRequests(RequestPlace(store.path), {KIND: requested(ask)})
 
     def end() -> None:
         assert taken.wait(60)
@@ -138,39 +136,44 @@ def test_a_request_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, job = RequestPlace(str(tmp_path)), Job(MADE)
-    place.write("one.request", {"to": "/etc/passwd"})
+    place.write("one.request", {"kind": KIND, "to": "/etc/passwd"})
     user = os.geteuid()
     if user == 0:
         os.chown(tmp_path / FOLDER / "one.request", 4321, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    SavepointRequests(place, job.ask).look()
+    JobRequests(place, {KIND: requested(job.ask)}).look()
     answer = place.read("one.answer")
     assert answer is not None
     assert answer["state"] == "failed"
-    assert f"by user {user or 4321}" in answer["reason"]
+    assert f"user {user or 4321} has asked" in answer["reason"]
     assert job.asked == []
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"to": 3}', b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"kind": "savepoint", "to": 3}', b'{"kind": "x"}', b"\xff"]
+)
 def test_what_is_no_request_is_answered_too(tmp_path: Path, content: bytes) -> None:
     place, job = RequestPlace(str(tmp_path)), Job(MADE)
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "one.request").write_bytes(content)
-    SavepointRequests(place, job.ask).look()
-    assert place.read("one.answer") == {"state": "failed", "reason": "the request cannot be read"}
+    JobRequests(place, {KIND: requested(job.ask)}).look()
+    answer = place.read("one.answer")
+    assert answer is not None
+    assert answer["state"] == "failed"
+    assert "the request cannot be read" in answer["reason"]
     assert job.asked == []
 
 
 def test_in_an_object_store_the_same_files_are_objects() -> None:
     memory, job = Memory(), Job(MADE)
     place = RequestPlace("s3://bucket/jobs/orders", memory.open)
-    place.write("one.request", {"to": "s3://bucket/x"})
-    requests = SavepointRequests(place, job.ask)
+    place.write("one.request", {"kind": KIND, "to": "s3://bucket/x"})
+    requests = JobRequests(place, {KIND: requested(job.ask)})
     requests.look()
     assert job.asked == ["s3://bucket/x"]
     [key] = memory.open("s3://bucket/jobs/orders").list(FOLDER)
-    assert json.loads(memory.open("s3://bucket/jobs/orders").get(key))["state"] == "written"
+    assert json.loads(memory.open("s3://bucket/jobs/orders").get(key))["state"] == "done"
 
 
 def test_where_no_driver_takes_a_request_in_an_object_store_there_is_none(tmp_path: Path) -> None:

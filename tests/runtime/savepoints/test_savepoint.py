@@ -11,6 +11,7 @@ import pytest
 
 from epochgate.runtime.objects import log
 from epochgate.runtime.observing import history_files
+from epochgate.runtime.requests import place as requests
 from epochgate.runtime.savepoints import (
     CheckpointsNotFresh,
     NoSavepoint,
@@ -21,7 +22,6 @@ from epochgate.runtime.savepoints import (
     begin_from,
     default_place,
     read_savepoint,
-    requests,
     write_savepoint,
 )
 from epochgate.runtime.savepoints.asking import NothingToCopy, ask_savepoint, copy_newest

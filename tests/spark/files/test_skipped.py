@@ -99,7 +99,7 @@ def test_how_often_the_list_has_changed_says_whether_it_is_another() -> None:
 
 def test_a_reader_keeps_what_it_met_until_a_checkpoint_has_it() -> None:
     told: list[list[str]] = []
-    reader = FileReader(lambda _: pytest.fail("nothing is read"), told.append)
+    reader = FileReader(lambda _: pytest.fail("nothing is read"), lambda: 1, told.append)
     first, second = left_out(1).to_list(), left_out(3).to_list()
     assert reader.snapshot_state() is None
     reader.restore_state([first])
