@@ -19,7 +19,7 @@ COMMANDS: Final = frozenset(
 )
 
 _BELOW_EPOCHGATE: Final = """
-    benchmarks diagrams exploring reports testing
+    benchmarks chaos diagrams exploring reports testing
     commands.bench commands.certify_sink commands.check commands.check_options
     commands.check_progress commands.check_searches commands.demo commands.draw
     commands.draw_taken commands.explore commands.fuzz commands.validate
@@ -29,7 +29,7 @@ _BELOW_EPOCHGATE: Final = """
     models.closed models.studies
     runtime.testing runtime.tracing.conversation runtime.tracing.regression
     runtime.tracing.segments runtime.tracing.stepping runtime.tracing.validation
-    spark.checking spark.ingest.flights spark.ingest.verification spark.validation
+    spark.checking spark.validation
 """
 MODULES: Final = frozenset(f"epochgate.{name}" for name in _BELOW_EPOCHGATE.split())
 """Each with the modules below it."""

@@ -114,6 +114,14 @@ def test_a_command_of_the_kit_is_refused_in_one_line(
     )
 
 
+def test_chaos_without_the_kit_is_refused_before_anything_starts(
+    alone: Environment, tmp_path: Path
+) -> None:
+    ran = alone.run(tmp_path, "epochgate", "ingest", "landing", "table", "--chaos", "5")
+    told = "epochgate.chaos is part of epochgate-proving, which is not installed"
+    assert (ran.returncode, ran.stderr) == (2, f"epochgate ingest: {told}: {INSTALL}\n")
+
+
 def test_a_job_that_is_not_there_has_no_status(alone: Environment, tmp_path: Path) -> None:
     ran = alone.run(tmp_path, "epochgate", "status", "nowhere")
     assert ran.returncode == 2
