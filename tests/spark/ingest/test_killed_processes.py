@@ -11,7 +11,7 @@ import pytest
 from epochgate.chaos.flights import write_months
 from epochgate.chaos.striking import Chaos, Kind
 from epochgate.chaos.verification import verify_csv
-from epochgate.commands.progress import FilesDone
+from epochgate.jobs.totals import FilesDone
 from epochgate.runtime import CheckpointEnded, JobEnded, JobEvent, JobListener
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
 from epochgate.spark.ingest import IngestFailed, IngestOptions, ingest
