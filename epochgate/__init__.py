@@ -1,9 +1,12 @@
 """Exactly-once coordination for Spark jobs, from protocols declared once as state machines.
 
-The parts are `epochgate.fsm` (what a machine is), `epochgate.models` (which machines exist),
-`epochgate.runtime` (what makes them act), `epochgate.spark` (where they live) and
-`epochgate.diagrams` (how they are shown). Importing this package imports none of them, and `read`,
-which reads what a job has written, when it is first used.
+Names are imported when they are first used, and so are the packages that have more of them:
+
+    pipeline   jobs of a source, a function and a sink     spark     sessions, `run_job`
+    runtime    coordinators, operators, sinks, events      testing   simulated tests
+    fsm        machines, and claims about them             models    the machines that run
+
+`epochgate.testing` and what checks machines are the distribution epochgate-proving.
 """
 
 from __future__ import annotations
@@ -13,16 +16,22 @@ import sys
 from typing import Any
 
 from epochgate import proving
-from epochgate.errors import EpochgateError, NegativeResult, UsageError
+from epochgate.lazy import lazily
 
 __version__ = "0.1.0"
+_PACKAGES = ("fsm", "models", "pipeline", "runtime", "spark", "testing")
 
-__all__ = ["EpochgateError", "NegativeResult", "UsageError", "__version__", "read"]
+_get, _, _names = lazily(__name__)
+__all__ = [*_names, "__version__"]
 
 sys.meta_path.append(proving.Finder)
 
 
 def __getattr__(name: str) -> Any:
-    if name != "read":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module("epochgate.spark.parquet_sink.reading").read
+    if name in _PACKAGES:
+        return importlib.import_module(f"epochgate.{name}")
+    return _get(name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_PACKAGES]

@@ -7,7 +7,6 @@ names them, and pyproject.toml leaves the same files out of the distribution `ep
 
 from __future__ import annotations
 
-import importlib.metadata
 from typing import Final
 
 from epochgate.errors import UsageError
@@ -19,17 +18,17 @@ COMMANDS: Final = frozenset(
 )
 
 _BELOW_EPOCHGATE: Final = """
-    benchmarks diagrams exploring reports testing
+    benchmarks chaos diagrams exploring reports testing
     commands.bench commands.certify_sink commands.check commands.check_options
     commands.check_progress commands.check_searches commands.demo commands.draw
     commands.draw_taken commands.explore commands.fuzz commands.validate
     fsm.bounded fsm.checker fsm.choosing fsm.claims fsm.closed fsm.declared fsm.derived
-    fsm.existing fsm.mypy_plugin fsm.shared fsm.subset.reading fsm.tally fsm.testing
+    fsm.existing fsm.mypy_plugin fsm.shared fsm.subset.reading fsm.tally
     fsm.traces.replaying
     models.closed models.studies
     runtime.testing runtime.tracing.conversation runtime.tracing.regression
     runtime.tracing.segments runtime.tracing.stepping runtime.tracing.validation
-    spark.checking spark.ingest.flights spark.ingest.verification spark.validation
+    spark.checking spark.validation
 """
 MODULES: Final = frozenset(f"epochgate.{name}" for name in _BELOW_EPOCHGATE.split())
 """Each with the modules below it."""
@@ -70,7 +69,9 @@ class Finder:
 
 
 def _installed() -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # takes 30 ms
+
     try:
-        return importlib.metadata.version(DISTRIBUTION)
-    except importlib.metadata.PackageNotFoundError:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
         return None

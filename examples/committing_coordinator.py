@@ -23,9 +23,8 @@ from typing import Any
 import msgpack
 
 from epochgate import runtime
-from epochgate.runtime.store import DirectoryCheckpointStore
-from epochgate.spark.job import run_job
-from epochgate.spark.session import local_session
+from epochgate.runtime import DirectoryCheckpointStore
+from epochgate.spark import local_session, run_job
 
 TASKS, ROWS, PER_FILE = 3, 400, 30
 

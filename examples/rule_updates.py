@@ -18,9 +18,8 @@ from typing import Any
 import msgpack
 
 from epochgate import runtime
-from epochgate.runtime.store import InMemoryCheckpointStore
-from epochgate.spark.job import run_job
-from epochgate.spark.session import local_session
+from epochgate.runtime import InMemoryCheckpointStore
+from epochgate.spark import local_session, run_job
 
 TASKS, PAYMENTS, FIRST_RULE = 3, 500, {"version": 1, "limit": 900}
 

@@ -18,7 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions
 from pyspark.sql.streaming.query import StreamingQuery
 
-from epochgate.spark.session import local_session
+from epochgate.spark import local_session
 from epochgate.spark.streaming import Control
 
 

@@ -47,6 +47,27 @@ from epochgate.fsm.source import names_in
 from epochgate.fsm.subset.reading import fields_read
 from epochgate.fsm.system import System
 
+__all__ = [
+    "ClosedSystem",
+    "ConstantRefused",
+    "Environment",
+    "Fairness",
+    "Property",
+    "Step",
+    "always",
+    "each_step",
+    "eventually",
+    "eventually_always",
+    "implements",
+    "infinitely_often",
+    "initially",
+    "leads_to",
+    "sometimes",
+    "strongly_fair",
+    "terminal",
+    "weakly_fair",
+]
+
 
 class ConstantRefused(UsageError):
     """A constant of a closed system was given a value that it cannot have."""

@@ -63,6 +63,14 @@ from epochgate.runtime.api.operator import (
 from epochgate.runtime.api.plain_values import ValueNotPlain as ValueNotPlain
 from epochgate.runtime.api.reports import JobReport as JobReport, JobResult as JobResult
 from epochgate.runtime.api.rescaling import NotRescalable as NotRescalable
+from epochgate.runtime.api.restart_strategies import (
+    ExponentialDelay as ExponentialDelay,
+    FailureRate as FailureRate,
+    FixedDelay as FixedDelay,
+    InvalidRestartStrategy as InvalidRestartStrategy,
+    NoRestart as NoRestart,
+    RestartStrategy as RestartStrategy,
+)
 from epochgate.runtime.api.send_future import EventLost as EventLost, SendFuture as SendFuture
 from epochgate.runtime.api.sink import (
     AheadOfCheckpoint as AheadOfCheckpoint,
@@ -92,6 +100,7 @@ from epochgate.runtime.api.task_committer import (
 )
 from epochgate.runtime.api.transport import TaskInbox as TaskInbox, Transport as Transport
 from epochgate.runtime.api.user_code import CannotLoad as CannotLoad
+from epochgate.runtime.observing.log import JsonLines as JsonLines
 from epochgate.runtime.shell.batch_snapshots import (
     BatchSnapshotFailed as BatchSnapshotFailed,
     BatchSnapshotRefused as BatchSnapshotRefused,
@@ -113,3 +122,9 @@ from epochgate.runtime.shell.recreate_on_reset import (
     RecreateOnReset as RecreateOnReset,
 )
 from epochgate.runtime.shell.send_window import GatewayFull as GatewayFull
+from epochgate.runtime.store import (
+    CheckpointStore as CheckpointStore,
+    DirectoryCheckpointStore as DirectoryCheckpointStore,
+    InMemoryCheckpointStore as InMemoryCheckpointStore,
+    ObjectCheckpointStore as ObjectCheckpointStore,
+)

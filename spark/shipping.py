@@ -84,7 +84,7 @@ def _zipped(texts: dict[str, bytes], sources: dict[str, Path]) -> bytes:
 def _package_sources() -> dict[str, Path]:
     """Name in the zip -> file, of the package's face and the folders that its links lead to."""
     root = Path(epochgate.__path__[0])
-    sources = {f"epochgate/{file.name}": file for file in root.glob("*.py")}
+    sources = {f"epochgate/{file.name}": file for file in root.glob("*.py*") if file.is_file()}
     for folder in (path for path in root.iterdir() if path.is_dir()):
         real = folder.resolve()
         for file in (*real.rglob("*.py"), *real.rglob("__init__.pyi")):

@@ -18,7 +18,7 @@ from epochgate.errors import NegativeResult, UsageError
 from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
-    from epochgate.spark.ingest.chaos import Chaos, Kind
+    from epochgate.chaos.striking import Chaos, Kind
     from epochgate.spark.ingest.run import IngestResult
 
 MASTER = "local-cluster[2,2,1024]"
@@ -64,10 +64,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it; DemoFailed unless every row arrived exactly once and all kills took place."""
+    from epochgate.chaos.flights import flights_archive, write_months
+    from epochgate.chaos.verification import require_verifier, verify_csv
     from epochgate.commands.ingest import require_packages
     from epochgate.runtime.api.reports import one_line
-    from epochgate.spark.ingest.flights import flights_archive, write_months
-    from epochgate.spark.ingest.verification import require_verifier, verify_csv
 
     began_s = time.monotonic()
     require_packages()
@@ -107,9 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ingested(source: Path, target: Path, seed: int) -> tuple[IngestResult, Chaos, float]:
+    from epochgate.chaos.striking import Chaos
     from epochgate.commands.progress import LogLines, Progress
     from epochgate.commands.watching import Interrupts, logging_to, watch
-    from epochgate.spark.ingest.chaos import Chaos
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.plan import plan_ingest
     from epochgate.spark.ingest.run import start_plan
@@ -134,7 +134,9 @@ def _ingested(source: Path, target: Path, seed: int) -> tuple[IngestResult, Chao
         progress = Progress()
         stack.enter_context(logging_to(LogLines(progress), "error"))
         handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
-        with Chaos(handle, list(KILLS), seed=seed, on_strike=progress.note_strike) as chaos:
+        with Chaos(
+            handle, list(KILLS), seed=seed, on_strike=lambda strike: progress.note(str(strike))
+        ) as chaos:
             watch(handle, progress, say=lambda line: print(f"  {line}", flush=True))
             return handle.wait(), chaos, progress.elapsed_s
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import importlib.util
 import json
 import logging
@@ -18,13 +19,11 @@ from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
 
 if TYPE_CHECKING:
-    from epochgate.commands.progress import Progress
+    from epochgate.chaos.of_ingest import IngestChaos
     from epochgate.commands.watching import Interrupts
-    from epochgate.spark.ingest.chaos import Chaos, Strike
-    from epochgate.spark.ingest.hanging import Hanging
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.plan import IngestPlan
-    from epochgate.spark.ingest.run import IngestHandle, IngestResult
+    from epochgate.spark.ingest.run import IngestHandle
 
 LOGGER = logging.getLogger("epochgate.ingest")
 PAGES = {"metrics": "metrics for Prometheus at /metrics", "ui": "the pages of `epochgate ui`"}
@@ -205,18 +204,10 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--chaos",
-        type=int,
-        default=0,
         metavar="KILLS",
-        help="kill (-9) this many of the job's own workers and executors while it runs",
+        help="kill (-9) this many of the job's own workers and executors while it runs "
+        "(needs epochgate-proving)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of the chaos (default: 0)")
-    # For `make soak`: stopped workers among the kills, saves and commits that hang for up to
-    # so long, and a record of them. For tests of kills: these kinds in this order.
-    add("--chaos-kinds", nargs="*", default=[], help=argparse.SUPPRESS)
-    add("--chaos-stops", action="store_true", help=argparse.SUPPRESS)
-    add("--chaos-hangs", type=float, metavar="SECONDS", help=argparse.SUPPRESS)
-    add("--chaos-log", help=argparse.SUPPRESS)
 
 
 def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
@@ -276,11 +267,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     require_packages()
     options = options_from(arguments)
-    if arguments.chaos < 0:
-        raise UsageError(f"--chaos {arguments.chaos}: give the number of kills, 0 for none")
+    chaos = None if arguments.chaos is None else _chaos(arguments.chaos)
     from epochgate.commands.progress import LogLines, Progress
-    from epochgate.commands.watching import Interrupts, logging_to
-    from epochgate.spark.ingest.hanging import Hanging
+    from epochgate.commands.watching import Interrupts, logging_to, say_on_stderr, watch
     from epochgate.spark.ingest.plan import plan_ingest, require_stores
     from epochgate.spark.ingest.run import start_plan
     from epochgate.spark.session import local_master, local_session
@@ -291,7 +280,8 @@ def _run(arguments: argparse.Namespace) -> int:
         require_stores(options)
         plan = plan_ingest(options)
         stack.callback(plan.release)
-        hanging = None if arguments.chaos_hangs is None else Hanging(plan)
+        if chaos is not None:
+            chaos.hold(plan)
         _announce(plan, master, arguments)
         spark = stack.enter_context(local_session(master, log_level=arguments.log_level))
         log = LOGGER.info if arguments.log_format == "json" else None
@@ -303,7 +293,11 @@ def _run(arguments: argparse.Namespace) -> int:
             if (url := getattr(handle.job, f"{page}_url")) is not None:
                 progress.note(f"{page}: {url}", is_needed=True)
         interrupts.begin()
-        result, chaos = _watched(handle, progress, arguments, interrupts, hanging)
+        with contextlib.nullcontext() if chaos is None else chaos.striking(handle, progress):
+            # A live display is for people alone.
+            say = say_on_stderr if arguments.quiet or arguments.log_format == "json" else None
+            watch(handle, progress, each=_obeying(handle, interrupts, arguments), say=say)
+            result = handle.wait()
     if arguments.json:
         print(json.dumps(as_json(result, plan, progress, chaos), default=str))
     elif not arguments.quiet:
@@ -389,49 +383,9 @@ def _say(line: str, arguments: argparse.Namespace, level: int = logging.INFO) ->
     print(f"{prefix}{line}", file=sys.stderr, flush=True)
 
 
-def _watched(
-    handle: IngestHandle,
-    progress: Progress,
-    arguments: argparse.Namespace,
-    interrupts: Interrupts,
-    hanging: Hanging | None,
-) -> tuple[IngestResult, Chaos | None]:
-    from epochgate.commands.watching import say_on_stderr, watch
-    from epochgate.spark.ingest.chaos import Chaos, has_executors, kill_plan
-
-    chaos: Chaos | None = None
-    if arguments.chaos or arguments.chaos_kinds:
-        kinds = arguments.chaos_kinds or kill_plan(
-            arguments.chaos,
-            seed=arguments.seed,
-            has_executors=has_executors(handle.spark_context),
-            stops=arguments.chaos_stops,
-            hangs=hanging is not None,
-        )
-        chaos = Chaos(
-            handle,
-            kinds,
-            seed=arguments.seed,
-            hanging=hanging,
-            hang_s_max=arguments.chaos_hangs or 0.0,
-            on_strike=_recorder(progress, arguments.chaos_log),
-        )
-    with chaos or contextlib.nullcontext():
-        # A live display is for people alone.
-        say = say_on_stderr if arguments.quiet or arguments.log_format == "json" else None
-        watch(handle, progress, each=_obeying(handle, interrupts, arguments), say=say)
-        result = handle.wait()
-    return result, chaos
-
-
-def _recorder(progress: Progress, log: str | None) -> Any:
-    def record(strike: Strike) -> None:
-        progress.note_strike(strike)
-        if log is not None:
-            with open(log, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"kind": strike.kind, "pid": strike.pid}) + "\n")
-
-    return record
+def _chaos(text: str) -> IngestChaos:
+    made: IngestChaos = importlib.import_module("epochgate.chaos.of_ingest").IngestChaos(text)
+    return made
 
 
 def _obeying(handle: IngestHandle, interrupts: Interrupts, arguments: argparse.Namespace) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epochgate.chaos.of_ingest import IngestChaos
     from epochgate.commands.progress import Progress
-    from epochgate.spark.ingest.chaos import Chaos
     from epochgate.spark.ingest.plan import IngestPlan
     from epochgate.spark.ingest.run import IngestResult
 
@@ -16,7 +15,7 @@ SKIPPED_SHOWN_MAX = 10
 
 
 def as_json(
-    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
+    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: IngestChaos | None
 ) -> dict[str, Any]:
     """The result as `--json` prints it."""
     from epochgate.spark.ingest.plan import checkpoint_directory_of
@@ -27,12 +26,12 @@ def as_json(
         "target": plan.options.target_path,
         "checkpoint_directory": checkpoint_directory_of(plan.options),
         "elapsed_s": round(progress.elapsed_s, 3),
-        "killed": [] if chaos is None else [dataclasses.asdict(one) for one in chaos.strikes],
+        "killed": [] if chaos is None else chaos.to_json(),
     }
 
 
 def summarize(
-    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: Chaos | None
+    result: IngestResult, plan: IngestPlan, progress: Progress, chaos: IngestChaos | None
 ) -> None:
     """Print the result for a person."""
     from epochgate.spark.ingest.plan import checkpoint_directory_of
@@ -46,9 +45,7 @@ def summarize(
     )
     print(result.report.summary())
     if chaos is not None:
-        kinds = [strike.kind for strike in chaos.strikes]
-        told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
-        print(f"killed on the way: {len(kinds)} of {len(chaos.kinds)} wanted ({told or 'none'})")
+        print(chaos)
     _tell_left_out(result, plan.options.source_path)
     if result.last_checkpoint_id:
         print(

@@ -27,7 +27,6 @@ from epochgate.runtime.api.job_events import (
 from epochgate.runtime.api.reports import size
 
 if TYPE_CHECKING:
-    from epochgate.spark.ingest.chaos import Strike
     from epochgate.spark.ingest.run import IngestHandle
 
 RATE_WINDOW_S = 5.0
@@ -89,10 +88,6 @@ class Progress(JobListener):
             self._log(line)
         elif is_needed or not self._is_quiet:
             self._lines.put(f"{self.elapsed_s:6.1f} s  {line}")
-
-    def note_strike(self, strike: Strike) -> None:
-        """Something was killed."""
-        self.note(told_strike(strike))
 
     def _tell(self, line: str, *, is_needed: bool = False) -> None:
         """Keep a line of an event."""
@@ -185,14 +180,3 @@ class LogLines(logging.Handler):
             is_needed = record.levelno >= logging.WARNING
             prefix = f"{record.levelname.lower()}: " if is_needed else ""
             self._progress.note(f"{prefix}{self.format(record)}", is_needed=is_needed)
-
-
-def told_strike(strike: Strike) -> str:
-    """Tell what was killed, in words."""
-    felt = ", ".join(str(subtask) for subtask in strike.subtasks)
-    plural = "s" if len(strike.subtasks) != 1 else ""
-    if strike.kind == "executor":
-        return f"killed (-9) executor {strike.pid}, which ran subtask{plural} {felt}"
-    if strike.kind == "stop":
-        return f"stopped (SIGSTOP) Python worker {strike.pid} of subtask {felt}"
-    return f"killed (-9) Python worker {strike.pid} of subtask {felt}"

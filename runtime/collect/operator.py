@@ -38,7 +38,7 @@ BUFFER_BYTES_LIMIT: Final = 16 * 1024 * 1024
 
 
 class CollectSinkOperator(Operator):
-    """Takes rows with `collect`; a program asks `has_room` before it makes any, and ends by `end`.
+    """Takes rows with `collect`; a program asks `has_room` before it makes any, and ends by `end`::
 
         def work(self) -> Work:
             if not self.results.has_room():

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from epochgate.runtime import Operator, Sink, SinkOperator
 from epochgate.runtime.objects.client import ObjectStore, open_url
-from epochgate.runtime.pipeline import SINK, SOURCE, PipelineProgram
+from epochgate.runtime.pipeline.program import SINK, SOURCE, PipelineProgram
 from epochgate.runtime.source import SourceOperator
 from epochgate.spark.files import BatchTransform, ReadBatch, TransformFunction
 from epochgate.spark.files.content import OnChangedFile

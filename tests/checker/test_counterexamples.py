@@ -9,9 +9,9 @@ import pytest
 
 from epochgate.fsm import DeclarationError, machines
 from epochgate.fsm.checker import Verdict, check, simulate
+from epochgate.fsm.checker.asserting import assert_fails, assert_passes
 from epochgate.fsm.checker.report import report
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.testing import assert_fails, assert_passes
 from tests.checker import small_systems as small
 from tests.checker.broken import LateAcknowledgement, NoValve
 from tests.checker.relay import READY, Confused, Referee, Relay, Runner

@@ -12,6 +12,7 @@ import pytest
 
 from epochgate.fsm import ANY, STAY, DeclarationError, Int, Machine, Row, Trigger, machines
 from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.asserting import assert_fails, assert_passes
 from epochgate.fsm.checker.report import report
 from epochgate.fsm.checker.result import Counterexample
 from epochgate.fsm.checker.schedule import ClaimBroken, play
@@ -24,7 +25,6 @@ from epochgate.fsm.closed import (
     strongly_fair,
     weakly_fair,
 )
-from epochgate.fsm.testing import assert_fails, assert_passes
 from examples.alternating_bit import AlternatingBit
 from tests.checker import naive, small_systems as small, wandering
 from tests.checker.any_beginning import AnyBeginning

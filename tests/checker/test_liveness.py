@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochgate.fsm.checker import Verdict, check
-from epochgate.fsm.testing import assert_passes
+from epochgate.fsm.checker.asserting import assert_passes
 from tests.checker import small_systems as small
 
 ENGINES = ("llvm", "python", "interpreted")

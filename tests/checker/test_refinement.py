@@ -11,12 +11,12 @@ import pytest
 
 from epochgate.fsm import Ignore, Row, machines
 from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.asserting import assert_passes
 from epochgate.fsm.checker.checking import CannotCheck
 from epochgate.fsm.checker.refinement import MappingFailed
 from epochgate.fsm.checker.report import report
 from epochgate.fsm.checker.schedule import ClaimBroken, play
 from epochgate.fsm.closed import ClosedSystem, implements
-from epochgate.fsm.testing import assert_passes
 from examples.alternating_bit import AlternatingBit, Handover, Sender
 from tests.checker import naive, wandering
 from tests.checker.any_beginning import AnyBeginning, AnyHandover

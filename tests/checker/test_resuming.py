@@ -16,9 +16,9 @@ import pytest
 from epochgate.cli import main
 from epochgate.exit_codes import ExitCode
 from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.asserting import assert_passes
 from epochgate.fsm.checker.resuming import CannotResume, CannotSave
 from epochgate.fsm.closed import always, sometimes
-from epochgate.fsm.testing import assert_passes
 from epochgate.models.studies.reference import Reference
 from tests.checker.broken import LateAcknowledgement
 from tests.checker.small_systems import House

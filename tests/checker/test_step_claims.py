@@ -8,6 +8,7 @@ import pytest
 
 from epochgate.fsm import ANY, STAY, DeclarationError, Int, Machine, Row, Trigger, machines
 from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.asserting import assert_passes
 from epochgate.fsm.checker.schedule import ClaimBroken, play
 from epochgate.fsm.closed import (
     ClosedSystem,
@@ -16,7 +17,6 @@ from epochgate.fsm.closed import (
     eventually,
     weakly_fair,
 )
-from epochgate.fsm.testing import assert_passes
 from tests.checker import naive, small_systems as small, wandering
 
 ENGINES = ("llvm", "python", "interpreted")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from epochgate.fsm.checker import check
+from epochgate.fsm.checker.asserting import assert_passes
 from epochgate.fsm.checker.schedule import ClaimBroken, play
 from epochgate.fsm.closed import strongly_fair, weakly_fair
-from epochgate.fsm.testing import assert_passes
 from tests.checker import crowds, small_systems as small
 
 SEEDS = [5, pytest.param(150, marks=pytest.mark.extended)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epochgate.fsm.checker import Verdict, check
+from epochgate.fsm.checker.asserting import assert_fails
 from epochgate.fsm.checker.symmetry import NotSymmetric
 from epochgate.fsm.closed import ClosedSystem
-from epochgate.fsm.testing import assert_fails
 from epochgate.models.studies.reference import Reference
 from tests.checker import small_systems as small
 from tests.checker.broken import LateAcknowledgement

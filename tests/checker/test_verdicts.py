@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from epochgate.fsm.checker import Verdict, budget, check
+from epochgate.fsm.checker.asserting import assert_passes
 from epochgate.fsm.checker.checking import CannotCheck
 from epochgate.fsm.checker.engines.choice import EngineUnavailable
 from epochgate.fsm.closed import ConstantRefused
-from epochgate.fsm.testing import assert_passes
 from epochgate.models.studies.reference import Reference
 from tests.checker import small_systems as small
 

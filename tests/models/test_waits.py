@@ -205,8 +205,6 @@ UNLIMITED: dict[Site, str] = {
     ("spark/endings.py", "self._expected.get()"): OWN_THREAD,
     ("spark/failing_jobs.py", "group.get()"): NO_WAIT,
     ("spark/hellos.py", "self._put_off.get()"): OWN_THREAD,
-    ("spark/ingest/chaos.py", "self._thread.join()"): AT_ONCE,
-    ("spark/ingest/hanging.py", "self._is_free.wait()"): "it hangs by order of the soak",
     ("spark/ingest/run.py", "handle.wait()"): USERS,
     ("spark/job.py", "self._requests.join()"): AT_ONCE,
     ("spark/pipeline.py", "job.wait()"): USERS,

@@ -295,7 +295,6 @@ NARROW: Final = {
     "spark/delta_sink/log.py": OF_A_LIBRARY,
     "spark/failing_jobs.py": OF_A_LIBRARY,
     "spark/iceberg_sink/table.py": OF_A_LIBRARY,
-    "spark/ingest/chaos.py": "it kills processes, and calls nothing of a user's",
     "spark/parquet_sink/staging.py": PASSES,
     "spark/program_pickling.py": PASSES,
     "spark/resident_job.py": OF_A_LIBRARY,

@@ -165,7 +165,6 @@ EXCEPTIONS = {
     "spark/scratch.py": "in a directory of mkdtemp, which is private",
     "spark/shipping.py": "the program's own source, in Spark's private directory",
     "spark/java.py": "Java's programs, which hold nothing of a job",
-    "spark/ingest/flights.py": "the data of the demonstration",
 }
 
 

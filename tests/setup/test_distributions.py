@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 from pathlib import Path
@@ -11,9 +12,16 @@ import pytest
 
 from epochgate import __version__, cli, proving
 from epochgate.spark.java import ensure_java
-from tests.setup.distributions import Environment, build_both, wheel_of
+from tests.setup.distributions import ROOT, Environment, build_both, wheel_of
+from tests.setup.test_facades import FACADES
 from tests.test_readme import block_with
 
+STARTED_BY_NAME = (
+    "epochgate.models",
+    "epochgate.runtime.filtering",
+    "epochgate.spark.task_main",
+    "epochgate.spark.worker_daemon",
+)
 INSTALL = f"`pip install epochgate-proving=={__version__}`"
 IMPORT_ALL = """
 import importlib, pkgutil
@@ -73,18 +81,47 @@ def both(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Environment:
     return Environment(tmp_path_factory.mktemp("both"), wheel_of("epochgate", wheels), kit)
 
 
-def test_nothing_that_runs_imports_the_kit() -> None:
-    graph = grimp.build_graph("epochgate", cache_dir=None, exclude_type_checking_imports=True)
-    of_the_kit = {
-        module for name in proving.MODULES for module in {name, *graph.find_descendants(name)}
-    }
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("epochgate", cache_dir=None, exclude_type_checking_imports=True)
+
+
+def of_the_kit(graph: grimp.ImportGraph) -> set[str]:
+    return {module for name in proving.MODULES for module in {name, *graph.find_descendants(name)}}
+
+
+def test_nothing_that_runs_imports_the_kit(graph: grimp.ImportGraph) -> None:
+    kit = of_the_kit(graph)
     found = {
         (module, imported)
-        for module in graph.modules - of_the_kit
-        for imported in graph.find_modules_directly_imported_by(module) & of_the_kit
+        for module in graph.modules - kit
+        for imported in graph.find_modules_directly_imported_by(module) & kit
     }
-    assert len(of_the_kit) > 200
+    assert len(kit) > 200
     assert found == set()
+
+
+def test_what_runs_needs_each_module_that_it_ships_with(graph: grimp.ImportGraph) -> None:
+    """Others belong to the kit. It begins with commands, facades and what Spark starts by name."""
+    runs = graph.modules - of_the_kit(graph)
+    reached: set[str] = set()
+    left = {"epochgate.__main__", *STARTED_BY_NAME, *(FACADES & runs)}
+    left |= {f"epochgate.commands.{name.replace('-', '_')}" for name in cli.COMMANDS} & runs
+    while left:
+        module = left.pop()
+        reached.add(module)
+        found = graph.find_modules_directly_imported_by(module) | named_in_stub(module)
+        left |= ({module.rpartition(".")[0], *found} & runs) - reached
+    assert runs - reached == set()
+
+
+def named_in_stub(module: str) -> set[str]:
+    """The modules from which a package takes its names when they are first used."""
+    stub = ROOT / module.replace(".", "/") / "__init__.pyi"
+    if not stub.exists():
+        return set()
+    nodes = ast.parse(stub.read_text("utf-8")).body
+    return {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
 
 
 def test_the_package_alone_imports_all_that_it_has(alone: Environment, tmp_path: Path) -> None:
@@ -112,6 +149,14 @@ def test_a_command_of_the_kit_is_refused_in_one_line(
         "",
         f"epochgate {asked[0]}: {told}: {INSTALL}\n",
     )
+
+
+def test_chaos_without_the_kit_is_refused_before_anything_starts(
+    alone: Environment, tmp_path: Path
+) -> None:
+    ran = alone.run(tmp_path, "epochgate", "ingest", "landing", "table", "--chaos", "5")
+    told = "epochgate.chaos is part of epochgate-proving, which is not installed"
+    assert (ran.returncode, ran.stderr) == (2, f"epochgate ingest: {told}: {INSTALL}\n")
 
 
 def test_a_job_that_is_not_there_has_no_status(alone: Environment, tmp_path: Path) -> None:

@@ -216,15 +216,16 @@ class Drivers:
         return self._kills.read_bytes().count(b"\n")
 
     def _chaos(self, hang_s_max: float = HANG_S_MAX) -> list[str]:
-        chaos = ["--chaos", str(CHAOS_PER_RUN), "--chaos-stops", "--chaos-log", str(self._kills)]
-        return [*chaos, "--chaos-hangs", str(hang_s_max)]
+        seed = self._chance.randrange(1 << 30)
+        parts = f"kills={CHAOS_PER_RUN},seed={seed},stops,hangs={hang_s_max},log={self._kills}"
+        return ["--chaos", parts]
 
     def _started(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "epochgate", "ingest"]
         command += [self._source, self._target, "--master", MASTER]
         command += ["--checkpoint-every", "300ms", "--heartbeat-timeout", "3s"]
         command += ["--restart", "rate:1000,1m,100ms", "--journal", str(self._traces)]
-        command += ["--seed", str(self._chance.randrange(1 << 30)), *options]
+        command += options
         with self._log.open("a") as output:
             print("$", *command, file=output, flush=True)
             return subprocess.Popen(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from epochgate.spark.ingest.verification import Verdict, verify_csv
+from epochgate.chaos.verification import Verdict, verify_csv
 from tests.soak.driver import Drivers, Tally
 
 ROWS_PER_S = 6_000

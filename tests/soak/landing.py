@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epochgate.spark.ingest.verification import Verdict
+from epochgate.chaos.verification import Verdict
 from tests.soak.driver import SLOTS, Drivers, NotTaken, SoakFailed, Tally
 from tests.soak.folders import (
     Directory,

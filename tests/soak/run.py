@@ -17,11 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from epochgate.benchmarks.object_server import BUCKET, seaweedfs
+from epochgate.chaos.flights import write_months
+from epochgate.chaos.verification import require_verifier
 from epochgate.commands.ingest import require_packages
 from epochgate.environment import set_in_environment
 from epochgate.errors import EpochgateError, UsageError
-from epochgate.spark.ingest.flights import write_months
-from epochgate.spark.ingest.verification import require_verifier
 from tests.soak.driver import SoakFailed, Tally
 from tests.soak.flights import soak_flights
 from tests.soak.landing import in_bucket, on_disk, soak_landing_zone

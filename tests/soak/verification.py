@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from epochgate.spark.ingest.verification import Verdict, counted
+from epochgate.chaos.verification import Verdict, counted
 
 
 def verify_parquet(ledger: str | os.PathLike[str], target: str | os.PathLike[str]) -> Verdict:

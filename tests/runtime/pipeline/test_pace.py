@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochgate.runtime.pipeline import Pace
+from epochgate.runtime.pipeline.pace import Pace
 
 
 def test_the_limit_holds_on_average() -> None:

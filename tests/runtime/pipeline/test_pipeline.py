@@ -28,7 +28,8 @@ from epochgate.runtime import (
     SinkStart,
     SinkWriter,
 )
-from epochgate.runtime.pipeline import FunctionCommitter, SettingRefused
+from epochgate.runtime.pipeline.record_sink import FunctionCommitter
+from epochgate.runtime.pipeline.setting import SettingRefused
 from epochgate.runtime.store import CompletedCheckpoint
 from epochgate.runtime.store.opening import UrlNotSupported, open_checkpoints
 from epochgate.runtime.testing.scripted import ScriptedCoordinator, ScriptedProvider

@@ -9,8 +9,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from epochgate.pipeline import FunctionSource, Pipeline, RateLimit, Setting
-from epochgate.runtime.pipeline import SettingNotDurable
+from epochgate.pipeline import FunctionSource, Pipeline, RateLimit, Setting, SettingNotDurable
 from epochgate.runtime.pipeline.setting import SET, SettingCoordinator
 from epochgate.runtime.testing.simulation import JobHasFailed, SimulatedJob
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.pipeline import FunctionSource, Pipeline, RateLimit, Setting
-from epochgate.runtime.pipeline import SettingRefused
+from epochgate.pipeline import FunctionSource, Pipeline, RateLimit, Setting, SettingRefused
 from epochgate.runtime.testing.simulation import SimulatedJob
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from epochgate.chaos.striking import Strike, kill_plan
 from epochgate.cli import parser
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
 from epochgate.commands.ingest import options_from
@@ -14,7 +15,6 @@ from epochgate.commands.progress import LogLines, Progress
 from epochgate.commands.watching import logging_to
 from epochgate.runtime import CheckpointEnded, Committed, JobStarted, SubtaskFailed, Warned
 from epochgate.runtime.api.reports import one_line
-from epochgate.spark.ingest.chaos import Strike, kill_plan
 
 
 def test_the_demonstration_replaces_its_own_folder_only(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_happens_to_a_job_is_told_once_and_in_order() -> None:
     progress = Progress()
     progress.on_event(JobStarted(0.0, "job", "run", 2, 0, 1, "host"))
     progress.on_event(Warned(0.0, "the disk is slow"))
-    progress.note_strike(Strike("executor", 77, (1, 3), 0.5))
+    progress.note(str(Strike("executor", 77, (1, 3), 0.5)))
     progress.on_event(SubtaskFailed(0.0, 3, 1, "Traceback\nits process was killed", 0.2))
     progress.on_event(completed(1, waiting=2, rows=30))
     progress.on_event(committed(1, 30))

@@ -10,8 +10,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from epochgate.spark.ingest.chaos import Chaos, ChaosImpossible, Strike
-from epochgate.spark.ingest.hanging import Hanging
+from epochgate.chaos.hanging import Hanging
+from epochgate.chaos.striking import Chaos, ChaosImpossible, Strike
 
 
 class Plan:

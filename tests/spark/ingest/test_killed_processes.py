@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from epochgate.chaos.flights import write_months
+from epochgate.chaos.striking import Chaos, Kind
+from epochgate.chaos.verification import verify_csv
 from epochgate.jobs.totals import FilesDone
 from epochgate.runtime import CheckpointEnded, JobEnded, JobEvent, JobListener
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
 from epochgate.spark.ingest import IngestFailed, IngestOptions, ingest
-from epochgate.spark.ingest.chaos import Chaos, Kind
-from epochgate.spark.ingest.flights import write_months
 from epochgate.spark.ingest.plan import plan_ingest
 from epochgate.spark.ingest.run import start_plan
-from epochgate.spark.ingest.verification import verify_csv
 from tests.spark.ingest.simulated import explode, visible, write_source
 
 pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.slow, pytest.mark.timeout(300)]

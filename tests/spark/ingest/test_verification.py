@@ -9,8 +9,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from epochgate.spark.ingest.flights import ROWS, read_flights, write_months
-from epochgate.spark.ingest.verification import Verdict, verify_csv
+from epochgate.chaos.flights import ROWS, read_flights, write_months
+from epochgate.chaos.verification import Verdict, verify_csv
 
 TEXT = """\
 x,name,when,share

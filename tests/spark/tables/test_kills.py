@@ -31,7 +31,7 @@ import psycopg
 import pytest
 
 from epochgate.benchmarks import object_server
-from epochgate.spark.ingest.chaos import Kind
+from epochgate.chaos.striking import Kind
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from tests.soak.folders import ObjectTable
 from tests.spark.ingest.simulated import write_source
@@ -257,9 +257,10 @@ class Struck:
             itertools.takewhile(lambda kind: kind not in ("driver", "server"), self.left)
         )
         self._record.write_text("")
-        process = self._started(
-            "--follow", "--rows-per-second", str(ROWS_PER_S), "--chaos-kinds", *strikes
-        )
+        chaos = f"seed={self.chance.randrange(1000)},log={self._record}"
+        if strikes:
+            chaos = f"kinds={'+'.join(strikes)},{chaos}"
+        process = self._started("--follow", "--rows-per-second", str(ROWS_PER_S), "--chaos", chaos)
         if strikes:
             self._wait(process, START_S + STRIKE_S * len(strikes), lambda: self._are_done(strikes))
             assert self._are_done(strikes), self.said()
@@ -338,8 +339,7 @@ class Struck:
         command += [self.target.name, "--checkpoint-dir", str(self.place / "checkpoints")]
         command += ["--master", MASTER, "--parallelism", "2", "--checkpoint-every", "300ms"]
         command += ["--commit-in", self.commit_in, "--heartbeat-timeout", "2s"]
-        command += ["--restart", "rate:1000,1m,100ms", "--chaos-log", str(self._record)]
-        command += ["--seed", str(self.chance.randrange(1000)), *more]
+        command += ["--restart", "rate:1000,1m,100ms", *more]
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 command,

@@ -26,8 +26,8 @@ from typing import Any, Literal, Protocol
 
 import psutil
 
+from epochgate.chaos.hanging import Hanging
 from epochgate.errors import UsageError
-from epochgate.spark.ingest.hanging import Hanging
 from epochgate.spark.job import JobStatus, TaskStatus
 
 Kind = Literal["worker", "executor", "stop", "hang"]
@@ -49,6 +49,17 @@ class Strike:
     pid: int
     subtasks: tuple[int, ...]
     at_s: float
+
+    def __str__(self) -> str:
+        felt = ", ".join(str(subtask) for subtask in self.subtasks)
+        plural = "s" if len(self.subtasks) != 1 else ""
+        if self.kind == "executor":
+            return f"killed (-9) executor {self.pid}, which ran subtask{plural} {felt}"
+        if self.kind == "hang":
+            return "saves and commits hang"
+        if self.kind == "stop":
+            return f"stopped (SIGSTOP) Python worker {self.pid} of subtask {felt}"
+        return f"killed (-9) Python worker {self.pid} of subtask {felt}"
 
 
 class Victim(Protocol):
