@@ -14,8 +14,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from epochgate import __version__, proving
 from epochgate.console import printable
@@ -86,9 +87,23 @@ def command(name: str) -> Command:
     return cast(Command, import_module(f"epochgate.commands.{name.replace('-', '_')}"))
 
 
+class Parser(argparse.ArgumentParser):
+    """Refuses what it does not know itself, below its own usage and beside the nearest name."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the arguments; there is nothing that another parser might know."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [one for one in self._option_string_actions if one.startswith("--")]
+            near = get_close_matches(unknown[0].partition("=")[0], options, 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return found, unknown
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="epochgate",
         description=DESCRIPTION,
         epilog=EPILOG,

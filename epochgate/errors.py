@@ -6,6 +6,9 @@ A user's mistake derives from `UsageError` (exit code 2), a result that is simpl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class EpochgateError(Exception):
     """The root of every error that epochgate raises on purpose."""
@@ -21,6 +24,19 @@ class UsageError(EpochgateError):
 
 class NegativeResult(EpochgateError):
     """The work was done, and its answer is no."""
+
+
+def instead_of(name: str, known: Iterable[str]) -> str:
+    """Say which name was perhaps meant; all of them where none is near.
+
+    >>> instead_of("paralelism", ["parallelism", "retained"])
+    "did you mean 'parallelism'?"
+    >>> instead_of("cores", ["parallelism", "retained"])
+    'there are parallelism, retained'
+    """
+    known = list(known)
+    near = get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
 
 
 class InvariantBroken(EpochgateError):

@@ -15,7 +15,7 @@ import uuid
 from dataclasses import dataclass, fields
 from typing import Any
 
-from epochgate.errors import EpochgateError
+from epochgate.errors import EpochgateError, instead_of
 from epochgate.runtime.api.configuration import JobConfiguration
 from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.pipeline.parts import PipelineParts
@@ -100,10 +100,9 @@ class Pipeline(PipelineParts):
             "task_operators",
         }
         if unknown := sorted(set(options) - known):
-            raise TypeError(
-                f"a pipeline has no option {', '.join(unknown)}; its options are "
-                f"{', '.join(sorted({*known, *RUN_OPTIONS}))}"
-            )
+            named = {"parallelism", "job_id", "from_savepoint", "retained"}
+            meant = instead_of(unknown[0], sorted({*named, *known, *RUN_OPTIONS}))
+            raise TypeError(f"a pipeline has no option {unknown[0]!r}; {meant}")
         validate_session(spark, wire=run.get("wire", "auto"))
         savepoint = None if from_savepoint is None else os.fspath(from_savepoint)
         if savepoint is not None and job_id is None:

@@ -87,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         codes.append(ExitCode.RUN_FAILED)
     try:
         write(results, chosen, arguments)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         print(f"epochgate check: a report cannot be written: {error}", file=sys.stderr)
         codes.append(ExitCode.RUN_FAILED)
@@ -101,7 +103,7 @@ def run_all(
     for name, system in chosen.items():
         try:
             results[name] = checked(name, system, arguments, search)
-        except UsageError:
+        except (UsageError, BrokenPipeError):
             raise
         except Exception as error:  # noqa: BLE001  # the run has failed; the next system is checked
             is_carried_through = False

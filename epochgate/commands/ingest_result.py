@@ -70,6 +70,6 @@ def _tell_left_out(result: IngestResult, source: str) -> None:
         print(f"skipped: {len(result.newly_skipped) - SKIPPED_SHOWN_MAX} more")
     if result.skipped:
         print(
-            f"{len(result.newly_skipped)} files or parts of files left out by this run, "
+            f"left out, whole files or the rest of them: {len(result.newly_skipped)} by this run, "
             f"{len(result.skipped)} in all: {result.bad_files_path}"
         )

@@ -110,12 +110,15 @@ class Progress(JobListener):
         self._told_rows = (now_s, rows)
         rate = (rows - before) / max(now_s - before_s, RATE_SPAN_S_MIN)
         last = self._checkpoint
-        took = "" if last is None else f"{last.duration_s:.2f} s, {size(last.stored_bytes)}; "
+        number = event.checkpoint_ids[-1]
+        if last is None:  # of the start before: nothing is known of its files
+            told = f"restored checkpoint {number} is committed, {rows:,} rows of it by this start"
+        else:
+            took = f"{last.duration_s:.2f} s, {size(last.stored_bytes)}"
+            done = f"{self.files}, {rows:,} rows committed, {rate:,.0f} rows/s"
+            told = f"checkpoint {number}: {took}; {done}"
         rejected = int(event.figures.get("rows_rejected", 0))
-        self._tell(
-            f"checkpoint {event.checkpoint_ids[-1]}: {took}{self.files}, {rows:,} rows committed, "
-            f"{rate:,.0f} rows/s" + (f", {rejected:,} rows rejected" if rejected else "")
-        )
+        self._tell(told + (f", {rejected:,} rows rejected" if rejected else ""))
 
     # what is shown, on the command's thread
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from epochgate.fsm.checker import Result, check
@@ -57,7 +58,7 @@ def found_machine(given: Any) -> Any | None:
     if of_statemachine.is_machine(given) or of_transitions.is_machine(given):
         return given
     if isinstance(given, type):
-        if "transitions" not in {one.split(".")[0] for one in _modules(given)}:
+        if not _uses_transitions(given):
             return None
         try:
             given = given()
@@ -73,14 +74,40 @@ def found_machine(given: Any) -> Any | None:
     return held[0] if len(held) == 1 else None
 
 
-def _modules(kind: type) -> set[str]:
-    """The modules of the bases of a class, and of the globals that its methods use."""
-    found = {one.__module__ for one in kind.__mro__}
-    functions = [one for one in vars(kind).values() if hasattr(one, "__globals__")]
-    for function in functions:
-        named = (function.__globals__.get(name) for name in function.__code__.co_names)
-        found |= {str(getattr(one, "__module__", getattr(one, "__name__", ""))) for one in named}
-    return found
+def _uses_transitions(kind: type) -> bool:
+    """Tell whether a class, or what its methods and their functions name, is of `transitions`."""
+    own = {one.__module__.split(".")[0] for one in kind.__mro__}
+    waiting: list[Any] = [kind]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        around = one.__mro__ if isinstance(one, type) else (one,)
+        if any(_package(base) == "transitions" for base in around):
+            return True
+        if _package(one) in own:
+            waiting += [member for base in around for member in _named(base)]
+    return False
+
+
+def _package(one: Any) -> str:
+    return str(getattr(one, "__module__", getattr(one, "__name__", ""))).split(".")[0]
+
+
+def _named(one: Any) -> list[Any]:
+    """All that a function names, or that is in a class."""
+    if isinstance(one, type):
+        return list(vars(one).values()) if one is not object else []
+    function = getattr(one, "__func__", one)
+    if not isinstance(function, FunctionType):
+        return []
+    code, known = function.__code__, function.__globals__
+    named = [known[name] for name in code.co_names if name in known]
+    modules = [value for value in named if isinstance(value, ModuleType)]
+    inside = [getattr(module, name, None) for module in modules for name in code.co_names]
+    return [*named, *inside]
 
 
 def _oracle(given: Any, automatic: bool) -> Oracle:

@@ -298,13 +298,17 @@ def _schema_of_csv(
 
 
 def cause_of(error: BaseException, reopened: Callable[[], BinaryIO]) -> str:
-    """Tell why a file cannot be read, for a person; where it is no text, with the line."""
+    """Tell why a file cannot be read, for a person; where it is no text, with the line.
+
+    >>> cause_of(OSError("it is locked."), io.BytesIO)
+    'OSError: it is locked'
+    """
     if isinstance(error, NotText):
         with reopened() as file:
             return explain(error, file)
     if isinstance(error, ValueInvalid):
         return error.reason
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}".rstrip(".")
 
 
 def normal_schema(schema: pa.Schema) -> pa.Schema:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
 from typing import Any
 
-from epochgate.errors import EpochgateError
+from epochgate.errors import EpochgateError, instead_of
 from epochgate.runtime import JobListener, JobResult
 from epochgate.runtime.api.notebooks import fragment
 from epochgate.runtime.api.reports import JobReport
@@ -239,8 +238,7 @@ def ingest(
     """
     known = [one.name for one in fields(IngestOptions)]
     for name in options.keys() - set(known):
-        near = get_close_matches(name, known, 1)
-        meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[2:])}"
+        meant = instead_of(name, known[2:])
         raise IngestMisconfigured(f"an ingestion has no option {name!r}; {meant}")
     made = IngestOptions(source, target, **options)
     with start_ingest(spark, made, after_commit=after_commit) as handle:

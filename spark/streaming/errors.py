@@ -36,13 +36,23 @@ class LocationEmptied(BatchRefused):
 
     def __str__(self) -> str:
         target, query, before, location, number = self.args
+        replaces = f'.option("replaces", "{before}") (replaces of `once`)'
+        if number == 0:
+            return (
+                f"the checkpoint location {location!r} was emptied: it belonged to query {before}, "
+                f"of which {target} has no batch, and Spark has begun a new query, {query}. "
+                "Nothing was committed. If you have emptied both to begin from the beginning, and "
+                f"no driver of the previous query runs, set {replaces}: no row is written twice. "
+                "To continue the previous query, restore the contents of the location and of the "
+                "target."
+            )
         return (
             f"the checkpoint location {location!r} was emptied: query {before} has committed "
             f"{number} batches to {target} from it. Spark has begun a new query, {query}, which "
             "would read its sources from the beginning and write these rows again. Nothing was "
             "committed. To continue, restore the contents of the location. For a separate query, "
-            "use another checkpoint location or another target. To write the rows again, set "
-            f'.option("replaces", "{before}") (replaces of `once`).'
+            f"use another checkpoint location or another target. To write the rows again, set "
+            f"{replaces}."
         )
 
 

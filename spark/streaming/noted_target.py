@@ -70,14 +70,18 @@ class NotedTarget:
         """Look at what the notes and the target know."""
         who = self._identity
         self._notes = self._store.read()
-        self._own = self._number = self._target.number(who.query)
+        self._own = self._target.number(who.query)
+        self._number = self._with_recorded(who.query, self._own)
         note = self._notes.queries.get(who.query)
-        others = 0
-        if note is not None:
-            if self._own >= note.above:
-                self._number = max(self._own, note.number)
-            others = 1 if note.differs(who.batch, who.offsets) else 0
+        others = 1 if note is not None and note.differs(who.batch, who.offsets) else 0
         return self._number, self._origin(), others
+
+    def _with_recorded(self, query: str, own: int) -> int:
+        """The number of batches with those that are only in the note, unless the target was set
+        back since.
+        """
+        note = self._notes.queries.get(query)
+        return own if note is None or own < note.above else max(own, note.number)
 
     def _origin(self) -> int:
         who = self._identity
@@ -117,7 +121,7 @@ class NotedTarget:
         if reason == EMPTIED:
             before = self._notes.before(who.query, who.location)
             try:
-                there = self._target.number(before)
+                there = self._with_recorded(before, self._target.number(before))
             except CountedElsewhere as error:
                 there = error.args[2]
             return LocationEmptied(shown, who.query, before, who.location, there)

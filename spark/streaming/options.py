@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from epochgate.errors import instead_of
 from epochgate.models.query_batch import EMPTIED, LATE, MOVED
 from epochgate.runtime.objects.client import is_remote, is_url
 from epochgate.runtime.sizes import InvalidSize, parse_size_bytes
@@ -125,8 +126,10 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
         key for key in options if key not in known and not key.startswith((_CATALOG, "spark."))
     )
     if unknown:
-        told = "\n".join(f"  {name:12} {text}" for name, text in OPTIONS.items())
-        raise OptionsWrong(f"there is no option {unknown[0]!r}; there are\n{told}")
+        raise OptionsWrong(
+            f"there is no option {unknown[0]!r}; {instead_of(unknown[0], OPTIONS)}; "
+            f"docs/streaming.md says what each means"
+        )
     if options.get("partitionby") and kind != PARQUET:
         raise OptionsWrong(
             f"the option 'partitionBy' is for Parquet files, and the sink is {kind!r}"

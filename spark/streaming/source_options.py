@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
+from epochgate.errors import instead_of
 from epochgate.runtime.entries.waits import STORE_TIMEOUT_S, USUAL, Waits
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.limited import Limit
@@ -310,7 +311,8 @@ def parse_source(options: Mapping[str, str], *, of_frame: bool = False) -> Sourc
     }
     if unknown := [name for name in given if name not in names]:
         what = "spark.read" if of_frame else "the source"
-        raise OptionsWrong(f"{what} has no option {unknown[0]!r}; it has {', '.join(names)}")
+        meant = instead_of(unknown[0], names)
+        raise OptionsWrong(f"{what} has no option {unknown[0]!r}; {meant}")
     place = given.get("source") or given.get("path")
     if not place:
         raise OptionsWrong(

@@ -149,3 +149,12 @@ def test_no_system_is_declared_that_is_not_named(arguments: list[str], tmp_path:
 def test_without_names_the_systems_that_run_are_checked_and_no_study() -> None:
     assert systems([]) == SYSTEMS
     assert not SYSTEMS.keys() & STUDIES.keys()
+
+
+def test_a_reader_that_has_left_ends_the_command_without_a_word() -> None:
+    command = [sys.executable, "-m", "epochgate", "check", "tests.checker.vault:ring"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        assert (started.stderr.read(), started.wait(60)) == (b"", 141)

@@ -159,3 +159,21 @@ def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
     assert not console.is_interactive()
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "told"),
+    [
+        (["ingest", "in", "out", "--paralelism", "3"], "ingest", "did you mean --parallelism?"),
+        (["control", "set", "store", "one", "a=1", "--jsn"], "control", "did you mean --json?"),
+        (["status", "out", "--colour"], "status", "unrecognized arguments: --colour\n"),
+        (["status", "out", "more"], "status", "unrecognized arguments: more\n"),
+    ],
+)
+def test_what_a_command_does_not_know_is_told_below_its_own_usage(
+    given: list[str], command: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(given) == 2
+    shown = capsys.readouterr().err
+    assert f"epochgate {command}: error: unrecognized arguments" in shown
+    assert told in shown

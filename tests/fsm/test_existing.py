@@ -17,8 +17,9 @@ from epochgate.fsm.existing import CannotRead, ExistingMachine
 from epochgate.fsm.existing.fuzzing import watched
 from epochgate.fsm.existing.observing import OfTransitions, TableDiffers
 from epochgate.fsm.existing.oracle import PATHS_MAX
-from epochgate.fsm.existing.reading import found_machine
-from tests.fsm.known_machines import KNOWN, Thing, made, parallel, reused
+from epochgate.fsm.existing.reading import found_machine, read_if_machine
+from tests.fsm import known_machines
+from tests.fsm.known_machines import KNOWN, Featured, Thing, made, parallel, reused
 
 WALK = 60
 
@@ -230,3 +231,58 @@ def test_more_ways_of_answering_than_can_be_tried_are_refused() -> None:
     )
     with pytest.raises(CannotRead, match="'go' in 'a' can answer in more than"):
         from_transitions(thing)
+
+
+SMALL: dict[str, Any] = {
+    "states": ["a", "b"],
+    "initial": "a",
+    "transitions": [["go", "a", "b"]],
+}
+
+
+class OfASubclass:
+    def __init__(self) -> None:
+        self.machine = Featured(self, **SMALL)
+
+
+class OfAModule:
+    def __init__(self) -> None:
+        self.machine = known_machines.Featured(self, **SMALL)
+
+
+class OfAFunction:
+    def __init__(self) -> None:
+        self.machine = small(self)
+
+
+class OfAClassMethod:
+    def __init__(self) -> None:
+        self.machine = self.small(self)
+
+    @classmethod
+    def small(cls, model: Any) -> Machine:
+        return Featured(model, **SMALL)
+
+
+class Inherited(OfASubclass):
+    pass
+
+
+def small(model: Any) -> Machine:
+    return Machine(model, **SMALL)
+
+
+class Unrelated:
+    def __init__(self) -> None:
+        raise AssertionError("a class that has nothing to do with machines is not made")
+
+
+@pytest.mark.parametrize("kind", [OfASubclass, OfAModule, OfAFunction, OfAClassMethod, Inherited])
+def test_a_class_is_made_wherever_its_machine_comes_from(kind: type) -> None:
+    found = read_if_machine(kind)
+    assert found is not None
+    assert rows(found) == ["go: a -> b"]
+
+
+def test_a_class_without_a_machine_is_not_made() -> None:
+    assert read_if_machine(Unrelated) is None

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.testing.worlds.claims import ClaimBroken
-from epochgate.runtime.testing.worlds.differences import change, content, sides_of_claim
+from epochgate.runtime.testing.worlds.differences import (
+    change,
+    content,
+    forms,
+    members_in,
+    sides_of_claim,
+)
 from epochgate.runtime.testing.worlds.feedback import feedback
 from epochgate.runtime.testing.worlds.lanes import lanes
 from epochgate.runtime.testing.worlds.report import report
@@ -138,6 +144,16 @@ def test_a_change_is_told_by_what_came_and_went_or_as_it_is_where_it_is_short() 
     assert told_change(many, many[::-1]) == "it: in another order"
     assert told_change(3, 4) == "it: 3 → 4"
     assert told_change(many, list(many)) == ""
+
+
+def test_a_tuple_of_a_claim_is_found_as_the_list_that_it_is_after_it_has_travelled() -> None:
+    odd = forms(["(1, (2, 'x'))", "Color.RED"])
+    assert members_in(["[1, [2, 'x']]"], odd)
+    assert members_in(["'rows': [[0, [1, (2, 'x')]]]", "{'rows': [[0], [1, (2, 'x')]]}"], odd)
+    assert members_in(["Color.RED"], odd)
+    assert not members_in(["[1, [2, 'y']]", "Color.BLUE", "[2, 'x']"], odd)
+    rows = [[1, [number, "x"]] for number in range(40)]
+    assert told_change(rows, [], *odd).startswith("it: − [1, [2, 'x']], [1, [0, 'x']]")
 
 
 def test_an_assertion_that_acts_on_the_job_is_not_computed_again() -> None:

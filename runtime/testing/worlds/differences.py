@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, TracebackType
@@ -52,10 +52,10 @@ def content(value: Any, most: int = PARTS_MAX) -> Content:
 
 
 def named(members: Counter[str], odd: Collection[str] = ()) -> str:
-    """Name the first members, those of `odd` before the others, and count the rest."""
+    """Name the first members, those whose forms `odd` has before the others; count the rest."""
     texts = [
         f"{text} ({count} times)" if count > 1 else text
-        for text, count in sorted(members.items(), key=lambda one: one[0] not in odd)
+        for text, count in sorted(members.items(), key=lambda one: _travelled(one[0]) not in odd)
     ]
     shown = ", ".join(cut(text) for text in texts[:NAMED_MAX])
     rest = len(texts) - NAMED_MAX
@@ -91,7 +91,7 @@ class Change:
         return [text for text in (self.before, self.after) if len(text) <= KEPT_MAX]
 
     def told(self, odd: Collection[str] = ()) -> str:
-        """Tell it, with members of `odd` first."""
+        """Tell it, with members of the forms `odd` first."""
         if not self.before:
             return f"{self.key} = {cut(self.after)}"
         if not self.is_long:
@@ -253,22 +253,46 @@ def _value(expression: ast.expr, names: dict[str, Any], file: str) -> Any:
     return eval(compile(ast.Expression(expression), file, "eval"), names)  # noqa: S307  # user's own
 
 
-def members_in(texts: Sequence[str], odd: Counter[str]) -> bool:
-    """Return whether any of the texts has a member of `odd` as a part."""
-    return any(text in odd or any(part in odd for part in _leaves(text)) for text in texts)
+def forms(texts: Iterable[str]) -> frozenset[str]:
+    """Return the texts as those of the values that have travelled, in which a tuple is a list."""
+    return frozenset(_travelled(text) for text in texts)
+
+
+def members_in(texts: Sequence[str], wanted: frozenset[str]) -> bool:
+    """Return whether any of the texts is one of the forms, or has it as a part."""
+    return any(not wanted.isdisjoint(_parts(text)) for text in texts)
 
 
 @lru_cache(maxsize=4096)
-def _leaves(text: str) -> frozenset[str]:
-    """The parts of a plain value, as texts."""
+def _parts(text: str) -> frozenset[str]:
+    """A plain value and all that is in it, as texts; another text alone."""
+    return frozenset([_travelled(text), *_each(_plain(text))])
+
+
+@lru_cache(maxsize=4096)
+def _travelled(text: str) -> str:
+    value = _plain(text)
+    return text if value is None else repr(value)
+
+
+def _plain(text: str) -> Any:
+    """The plain value that a text is of, with lists for tuples; None for any other text."""
     try:
-        return frozenset(_each(ast.literal_eval(text)))
+        return _with_lists(ast.literal_eval(text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return frozenset()
+        return None
+
+
+def _with_lists(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_with_lists(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _with_lists(one) for key, one in value.items()}
+    return value
 
 
 def _each(value: Any) -> Iterator[str]:
-    if isinstance(value, list | tuple | set | dict):
+    if isinstance(value, list | set | dict):
         for one in value.values() if isinstance(value, dict) else value:
             yield repr(one)
             yield from _each(one)

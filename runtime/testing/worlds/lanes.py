@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from textwrap import shorten, wrap
 from typing import Final
 
-from epochgate.runtime.testing.worlds.differences import members_in
+from epochgate.runtime.testing.worlds.differences import forms, members_in
 from epochgate.runtime.testing.worlds.running import Run
 from epochgate.runtime.testing.worlds.trace import TEST, Happening
 
@@ -73,6 +73,7 @@ class _Drawing:
         self.width = max(18, (WIDTH - 10) // len(self.names) - 2)
         sides = one.broken.sides if one.broken is not None else None
         self.odd = Counter[str]() if sides is None else sides.odd
+        self._odd_forms = forms(self.odd)
         self.shapes = [FIGURE.sub("#", f"{each.lane} {each.text}") for each in one.trace]
         times: defaultdict[str, set[float]] = defaultdict(set)
         for shape, happening in zip(self.shapes, one.trace, strict=True):
@@ -123,7 +124,7 @@ class _Drawing:
         first of it, then by all; as members of collections, then as values.
         """
         for kind in ("members", "values"):
-            for wanted in (Counter(list(self.odd)[:1]), self.odd):
+            for wanted in (forms(list(self.odd)[:1]), self._odd_forms):
                 found = [
                     n
                     for n, one in enumerate(self.trace)
@@ -197,7 +198,9 @@ class _Drawing:
         first, *others = wrap(happening.text, room) or [""]
         lines = ["{}{:>6} {}{}".format(mark, "{}:{}".format(*happening.at), indent, first)]
         lines += [f"        {indent}{line}" for line in others]
-        told = [f"calls {call.text}" for call in happening.calls] + _told(happening, self.odd)
+        told = [f"calls {call.text}" for call in happening.calls] + _told(
+            happening, self._odd_forms
+        )
         below = ["; ".join(told)] if told else []
         if self._is_whole:
             below += map(str, happening.rows)

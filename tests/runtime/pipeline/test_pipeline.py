@@ -430,3 +430,16 @@ def test_a_sink_of_ones_own_with_a_coordinator_gets_every_record_once() -> None:
     assert (first.job_id, first.restored_checkpoint) == ("simulated", None)
     assert second.restored_checkpoint is not None
     assert first.run_id != second.run_id
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [("paralelism", "did you mean 'parallelism'?"), ("colour", "from_savepoint, has_history,")],
+)
+def test_an_unknown_option_is_told_with_the_nearest_or_all(option: str, told: str) -> None:
+    pipeline = Pipeline(source=FunctionSource(look, read), sink=print)
+    given: dict[str, Any] = {option: 1}
+    with pytest.raises(TypeError) as refused:
+        pipeline.start(None, "never made", **given)
+    assert f"a pipeline has no option {option!r}; " in str(refused.value)
+    assert told in str(refused.value)

@@ -4,6 +4,7 @@ one that replays the batch, with files of its own, and each row is there once.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from epochgate.runtime.objects.log import ObjectLog
 from epochgate.runtime.testing.faulty_filesystem import Fault, FaultyFileSystem, SimulatedCrash
 from epochgate.spark.parquet_sink.errors import TargetNotEmpty
 from epochgate.spark.parquet_sink.object_target import INITIAL, fold
-from epochgate.spark.streaming import DeltaLedger, once
+from epochgate.spark.streaming import DeltaLedger, DirectoryLedger, once
 from epochgate.spark.streaming.batch_commit import BatchCommit
 from epochgate.spark.streaming.errors import (
     BatchesAhead,
@@ -243,6 +244,30 @@ def test_a_query_that_replaces_another_writes_its_batches_beside_those_that_are_
         commit(target, part, query="77aa", accepts=code)
         code = (0, 0)
     assert delta_replay.rows(tmp_path / "out") == [1, 2]
+
+
+def test_a_target_and_a_location_that_were_emptied_together_may_begin_again(tmp_path: Path) -> None:
+    target = of_kind("parquet", tmp_path)
+    commit(target, staged(target, 0, [1], "aa"))
+    shutil.rmtree(tmp_path / "out")
+    again = of_kind("parquet", tmp_path)
+    part = replace(staged(again, 0, [1], "bb"), query="77aa")
+    with pytest.raises(LocationEmptied, match="has no batch") as refused:
+        commit(again, part, query="77aa")
+    assert f'.option("replaces", "{QUERY}")' in str(refused.value)
+    code = Accepted(replaces=QUERY).code(again.notes().read(), "77aa", LOCATION, 0)
+    commit(again, replace(staged(again, 0, [1], "cc"), query="77aa"), query="77aa", accepts=code)
+    assert parquet_rows(tmp_path / "out") == [1]
+
+
+def test_batches_that_a_ledger_alone_has_recorded_are_counted_where_a_location_is_emptied(
+    tmp_path: Path,
+) -> None:
+    frame: Any = SimpleNamespace(sparkSession=object())
+    ledger = DirectoryLedger(str(tmp_path / "ledger"))
+    once(ledger, lambda df, batch: None, query=QUERY, checkpoint=LOCATION)(frame, 0)
+    with pytest.raises(LocationEmptied, match="has committed 1 batch"):
+        once(ledger, lambda df, batch: None, query="77aa", checkpoint=LOCATION)(frame, 0)
 
 
 def by_ledger(path: Path, batch: int) -> None:
