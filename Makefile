@@ -71,7 +71,7 @@ bench: $(STAMP) ## measure throughput, recovery and checkpoints, and write it in
 	@$(RUN) -m epochgate bench --write
 
 bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed if it is missing, and on Spark
-	@$(RUN) -m epochgate bench checker checker-start checker-spark --write
+	@$(RUN) -m epochgate bench checker checker-reduction checker-start checker-spark --write
 
 bench-flink: $(STAMP) $(FLINK_STAMP) ## measure beside Flink 2.3.0, and write it into docs/flink.md (needs a JDK)
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) $(RUN) -m epochgate.benchmarks.flink --write

@@ -40,8 +40,9 @@ from epochgate.fsm.claims import (
 from epochgate.fsm.declaration import expand
 from epochgate.fsm.derived import derived
 from epochgate.fsm.errors import EndlessStep
-from epochgate.fsm.machine import Machine
+from epochgate.fsm.machine import INSTANCE_NAMES, Machine
 from epochgate.fsm.ports import Emitted
+from epochgate.fsm.reserved import expect_free
 from epochgate.fsm.run_to_completion import Call, Waiting
 from epochgate.fsm.source import names_in
 from epochgate.fsm.subset.reading import fields_read
@@ -93,7 +94,9 @@ class Environment(Machine):
     IS_ENVIRONMENT = True
 
     def __init_subclass__(cls, unchecked: bool = False) -> None:
-        for name, machine in vars(cls).get("PEERS", {}).items():
+        peers = vars(cls).get("PEERS", {})
+        expect_free(cls, dict.fromkeys(peers, "a peer"), INSTANCE_NAMES)
+        for name, machine in peers.items():
             setattr(cls, name, property(partial(_peer, machine)))
         super().__init_subclass__(unchecked=unchecked)
 
@@ -137,15 +140,12 @@ class ClosedSystem(System):
 
     IS_CLOSED: ClassVar[bool] = True
 
-    def __init_subclass__(cls) -> None:
+    @classmethod
+    def _declare(cls) -> None:
         missing = {name: 0 for name in cls.DERIVED if name not in cls.CONSTANTS}
         if missing:
             cls.CONSTANTS = {**cls.CONSTANTS, **missing}
         shared.declare(cls, Environment)
-        super().__init_subclass__()
-
-    @classmethod
-    def _declare(cls) -> None:
         super()._declare()
         declared.check(cls)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.faults import Faults
+from epochgate.fsm.reserved import expect_free
 from epochgate.fsm.rows import ANY, Row
 from epochgate.fsm.source import class_place, row_place
 
@@ -81,25 +82,13 @@ class Declaration:
         self._arguments()
 
     def _names(self) -> None:
-        """Refuse fields and methods in the place of what every machine has."""
-        from epochgate.fsm.machine import Machine  # which imports this module
-
+        """Refuse index sets and triggers in the place of what every machine has."""
         machine = self.machine
-        taken = {*dir(Machine), "state", "system", "index"}
-        own = machine.__mro__[: machine.__mro__.index(Machine)]
-        methods = (n for c in own for n, member in vars(c).items() if inspect.isfunction(member))
         named = {
-            **{n: "a method" for n in methods if n[:2] != "__"},
+            **dict.fromkeys(machine.triggers(), "a trigger"),
             **dict.fromkeys(machine.INDEX, "an index set"),
-            **dict.fromkeys(machine.PORTS, "a port"),
-            **dict.fromkeys(machine.FIELDS, "a field"),
         }
-        for name in named:
-            if name in taken:
-                raise self.fault(
-                    f"{name!r} is {named[name]}, and a name that every machine has; "
-                    f"choose another word"
-                )
+        expect_free(machine, named, ("state", "system", "index"))
 
     def _forms(self) -> None:
         """Refuse what other libraries take in place of a name, and say what to write."""

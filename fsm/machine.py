@@ -24,6 +24,7 @@ from epochgate.fsm.fields import (
     wrapping,
 )
 from epochgate.fsm.ports import Effect, PortField, effect_kinds
+from epochgate.fsm.reserved import expect_free, methods
 from epochgate.fsm.rows import Row
 from epochgate.fsm.run_to_completion import Outlet, fired_by
 from epochgate.fsm.steps import Outcome, Steps, Table, steps_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 Trigger = Callable[..., Outcome]
+INSTANCE_NAMES = ("state", "system", "index")
 
 
 class Machine:
@@ -76,11 +78,22 @@ class Machine:
 
     def __init_subclass__(cls, unchecked: bool = False) -> None:
         super().__init_subclass__()
-        cls.IS_CHECKED = not unchecked
-        cls.FAULT = None
         own = list(vars(cls).items())
         specs = {n: f for n, f in own if isinstance(f, FIELD_KINDS)}
         ports = {n: f for n, f in own if isinstance(f, PortField)}
+        named = {
+            **methods(cls),
+            **dict.fromkeys(specs, "a field"),
+            **dict.fromkeys(ports, "a port"),
+        }
+        try:
+            expect_free(cls, named, INSTANCE_NAMES)
+        except DeclarationError as error:
+            if not is_kept(cls, error):
+                raise
+            return
+        cls.IS_CHECKED = not unchecked
+        cls.FAULT = None
         for name in (*specs, *ports):
             delattr(cls, name)
         for name, spec in specs.items():

@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 
 from epochgate.fsm.errors import DeclarationError
 from epochgate.fsm.faults import Faults, is_kept
-from epochgate.fsm.fields import ArrayField, FieldSpec, IntField, starts_differ
+from epochgate.fsm.fields import FIELD_KINDS, ArrayField, FieldSpec, IntField, starts_differ
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.ports import Effect
+from epochgate.fsm.reserved import expect_free, methods
 from epochgate.fsm.run_to_completion import Running
 from epochgate.fsm.subset import Subset, check_system
 
@@ -32,6 +33,8 @@ INSTANCE_ATTRIBUTES = (
     "inner_queue",
     "outer_queue",
     "open_queue",
+    "_bounded",
+    "_handlers",
 )
 
 
@@ -68,12 +71,13 @@ class System(Running):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own = {n: f.machine for n, f in vars(cls).items() if isinstance(f, MachineField)}
-        for name in own:
-            delattr(cls, name)
-        cls.MACHINES = {**cls.MACHINES, **own}
-        cls.FAULT = None
         try:
+            expect_free(cls, _named(cls), INSTANCE_ATTRIBUTES)
+            own = {n: f.machine for n, f in vars(cls).items() if isinstance(f, MachineField)}
+            for name in own:
+                delattr(cls, name)
+            cls.MACHINES = {**cls.MACHINES, **own}
+            cls.FAULT = None
             cls._declare()
         except DeclarationError as error:
             if not is_kept(cls, error):
@@ -223,3 +227,13 @@ class System(Running):
             for name in self.MACHINES
             for machine in self.instances(name)
         }
+
+
+def _named(cls: type) -> dict[str, str]:
+    """Tell what the names in a class body stand for."""
+    own = vars(cls).items()
+    return {
+        **methods(cls),
+        **{name: "a machine" for name, member in own if isinstance(member, MachineField)},
+        **{name: "a field" for name, member in own if isinstance(member, FIELD_KINDS)},
+    }

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,25 +34,27 @@ MODELS = (
 
 RUNS = 3
 TIMEOUT_S = 300.0
-CFLAGS = ("-O3", "-march=native", "-w", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=14000")
-VARIANTS = {
-    "packed": ("-DNOCOMP", "-DVECTORSZ=1024"),
-    "channels": ("-DVECTORSZ=1024",),
-}
+DEPTH = 4_000_000
+"""Steps that Spin's search may go down; it keeps room for them."""
+CFLAGS = ("-O3", "-march=native", "-w", "-DSAFETY", "-DMEMLIM=14000", "-DVECTORSZ=1024")
+VARIANTS = {"packed": ("-DNOCOMP", "-DNOREDUCE"), "channels": ("-DNOREDUCE",)}
 """What each encoding is compiled with: the fastest that was found for it."""
 
 SHOWN = """
 found = result.to_json()
 json.dump({name: found[name] for name in ("states", "transitions", "search_seconds",
-    "compile_seconds", "bytes_per_state")}, sys.stdout)
+    "bytes_per_state")}, sys.stdout)
 """
 
 CHECK = f"""
 import json, sys
+from importlib import import_module
 from epochgate.fsm.checker import check
-from epochgate.models.studies.reference import Reference
-result = check(Reference(**json.loads(sys.argv[1])), **json.loads(sys.argv[2]))
+module, system = sys.argv[1].split(":")
+system = getattr(import_module(module), system)
+result = check(system(**json.loads(sys.argv[2])), **json.loads(sys.argv[3]))
 {SHOWN}"""
+REFERENCE = "epochgate.models.studies.reference:Reference"
 
 OURS = {
     "one": {"workers": 1, "optimise_from": 0},
@@ -75,10 +78,12 @@ class Samples:
 
     search_s: list[float] = field(default_factory=list)
     total_s: list[float] = field(default_factory=list)
+    processor_s: list[float] = field(default_factory=list)
     state_bytes: float = 0.0
 
     @property
     def middle_s(self) -> float:
+        """The median of the search time on the clock."""
         return statistics.median(self.search_s)
 
 
@@ -96,15 +101,15 @@ def install_spin() -> None:
 
 
 class SpinModel:
-    """One encoding of one model, compiled by Spin and the C compiler."""
+    """A model in Promela, compiled by Spin and the C compiler; `bits` is the size of its table."""
 
-    def __init__(self, folder: Path, constants: dict[str, int], encoding: str, bits: int) -> None:
+    def __init__(self, folder: Path, text: str, flags: tuple[str, ...], bits: int) -> None:
         self._folder, self._bits = folder, bits
         folder.mkdir()
-        (folder / "model.pml").write_text(promela(constants, encoding), encoding="utf-8")
+        (folder / "model.pml").write_text(text, encoding="utf-8")
         begun_s = time.perf_counter()
         self._run("spin", "-o2", "-a", "model.pml")
-        self._run("gcc", *CFLAGS, *VARIANTS[encoding], "-o", "pan", "pan.c")
+        self._run("gcc", *CFLAGS, *flags, "-o", "pan", "pan.c")
         self.compile_s = time.perf_counter() - begun_s
 
     def _run(self, *command: str) -> str:
@@ -122,20 +127,27 @@ class SpinModel:
             )
         return done.stdout
 
-    def search(self, states: int, transitions: int, samples: Samples) -> None:
-        """One search; CountsDiffer if it finds something else."""
-        begun_s = time.perf_counter()
-        shown = self._run("./pan", "-n", "-m100000", f"-w{self._bits}")
+    def search(self, samples: Samples, expected: tuple[int, int] | None) -> tuple[int, int]:
+        """Search once; return states and transitions. CountsDiffer if others are expected."""
+        before_s, begun_s = used_by_children_s(), time.perf_counter()
+        shown = self._run("./pan", "-n", f"-m{DEPTH}", f"-w{self._bits}")
         elapsed_s = time.perf_counter() - begun_s
+        if "max search depth too small" in shown or not re.search(r"errors: 0\b", shown):
+            raise CountsDiffer(f"Spin has not searched everything:\n{shown[-800:]}")
         stored = int(_first(r"(\d+) states, stored", shown))
         # Spin counts the initial state as a transition.
-        taken = int(_first(r"(\d+) transitions", shown)) - 1
-        _compare("Spin", (stored, taken), (states, transitions))
+        counted = stored, int(_first(r"(\d+) transitions", shown)) - 1
+        _compare("Spin", counted, expected)
         samples.search_s.append(elapsed_s)
+        samples.processor_s.append(used_by_children_s() - before_s)
         samples.total_s.append(elapsed_s + self.compile_s)
-        samples.state_bytes = (
-            float(_first(r"([\d.]+)\s+(?:total actual )?memory", shown)) * 1e6 / stored
-        )
+        return counted
+
+
+def used_by_children_s() -> float:
+    """Processor time of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _first(pattern: str, text: str) -> str:
@@ -145,23 +157,26 @@ def _first(pattern: str, text: str) -> str:
     return found[1]
 
 
-def _compare(who: str, found: tuple[int, int], wanted: tuple[int, int]) -> None:
-    if found != wanted:
+def _compare(who: str, found: tuple[int, int], wanted: tuple[int, int] | None) -> None:
+    if wanted is not None and found != wanted:
         raise CountsDiffer(f"{who} counts {found} states and transitions instead of {wanted}")
 
 
 def search(
-    constants: dict[str, int],
-    options: dict[str, int],
-    states: int,
-    transitions: int,
+    system: str,
+    constants: Mapping[str, int],
+    options: Mapping[str, int],
     samples: Samples,
+    expected: tuple[int, int] | None,
     program: str = CHECK,
-) -> None:
-    """One check in a process of its own, without compiled code from earlier runs."""
+) -> tuple[int, int]:
+    """Check in a process of its own, without compiled code from earlier runs.
+
+    As `SpinModel.search`; `system` is `module:Class`.
+    """
     begun_s = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(constants), json.dumps(options)],
+        [sys.executable, "-c", program, system, json.dumps(constants), json.dumps(options)],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -169,10 +184,12 @@ def search(
         env={**os.environ, "EPOCHGATE_CACHE": ""},
     )
     found = json.loads(done.stdout)
-    _compare("epochgate", (found["states"], found["transitions"]), (states, transitions))
+    counted = found["states"], found["transitions"]
+    _compare("epochgate", counted, expected)
     samples.search_s.append(found["search_seconds"])
     samples.total_s.append(time.perf_counter() - begun_s)
     samples.state_bytes = found["bytes_per_state"]
+    return counted
 
 
 def measure(runs: int = RUNS, note: Callable[[str], None] = lambda text: None) -> Table:
@@ -180,19 +197,21 @@ def measure(runs: int = RUNS, note: Callable[[str], None] = lambda text: None) -
     install_spin()
     rows = []
     for name, bounds, states, transitions, bits in MODELS:
-        constants = dict(zip("NCKEF", bounds, strict=True))
+        constants, expected = dict(zip("NCKEF", bounds, strict=True)), (states, transitions)
         samples = {who: Samples() for who in (*ENCODINGS, *OURS)}
         with tempfile.TemporaryDirectory() as folder:
             spins = {
-                encoding: SpinModel(Path(folder) / encoding, constants, encoding, bits)
+                encoding: SpinModel(
+                    Path(folder) / encoding, promela(constants, encoding), VARIANTS[encoding], bits
+                )
                 for encoding in ENCODINGS
             }
             for run in range(runs):
                 note(f"{name}: run {run + 1} of {runs}")
                 for encoding, spin in spins.items():
-                    spin.search(states, transitions, samples[encoding])
+                    spin.search(samples[encoding], expected)
                 for who, options in OURS.items():
-                    search(constants, options, states, transitions, samples[who])
+                    search(REFERENCE, constants, options, samples[who], expected)
         rows.append(_row(name, bounds, samples))
     return Table(
         question="checker",

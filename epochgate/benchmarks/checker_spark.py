@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from statistics import median
 
-from epochgate.benchmarks.checker import CHECK, MODELS, SHOWN, Samples, search
+from epochgate.benchmarks.checker import CHECK, MODELS, REFERENCE, SHOWN, Samples, search
 from epochgate.benchmarks.figures import Table
 
 LARGE = ("S6", (2, 2, 3, 2, 1), 63_455_228, 355_527_130, 0)
@@ -20,7 +20,7 @@ from epochgate.models.studies.reference import Reference
 from epochgate.spark.checking import SETTINGS, check_on_spark
 from epochgate.spark.session import local_session
 with local_session("local[2]", settings=SETTINGS) as spark:
-    result = check_on_spark(spark, Reference(**json.loads(sys.argv[1])), **json.loads(sys.argv[2]))
+    result = check_on_spark(spark, Reference(**json.loads(sys.argv[2])), **json.loads(sys.argv[3]))
 {SHOWN}"""
 
 CONTENDERS: Mapping[str, tuple[str, dict[str, int]]] = {
@@ -43,7 +43,7 @@ def measure(
         for run in range(runs):
             note(f"{name}: run {run + 1} of {runs}")
             for who, (program, options) in CONTENDERS.items():
-                search(constants, options, states, transitions, samples[who], program)
+                search(REFERENCE, constants, options, samples[who], (states, transitions), program)
         rows.append(_row(f"{name} {bounds}", states, samples))
     return Table(
         question="checker-spark",

@@ -7,7 +7,6 @@ module:Class`, and `spin`, the C compiler and the compiled search. Runs are inte
 from __future__ import annotations
 
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epochgate.benchmarks.checker import TIMEOUT_S, CountsDiffer, install_spin
+from epochgate.benchmarks.checker import TIMEOUT_S, CountsDiffer, install_spin, used_by_children_s
 from epochgate.benchmarks.figures import Table
 from epochgate.benchmarks.generated_models import HEAD, MODELS
 from epochgate.exit_codes import ExitCode
@@ -46,7 +45,7 @@ class Samples:
 
 def _run(samples: Samples, folder: Path, *commands: tuple[str, ...], counted: str) -> None:
     """Run some commands one after the other, and keep their time; the last tells the states."""
-    before, begun_s = _used_s(), time.perf_counter()
+    before, begun_s = used_by_children_s(), time.perf_counter()
     for command in commands:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
@@ -58,15 +57,9 @@ def _run(samples: Samples, folder: Path, *commands: tuple[str, ...], counted: st
                 f"{done.stdout[-800:]}{done.stderr[-800:]}"
             )
     samples.clock_s.append(time.perf_counter() - begun_s)
-    samples.processor_s.append(_used_s() - before)
+    samples.processor_s.append(used_by_children_s() - before)
     assert found is not None, "the last command was looked at above"
     samples.states = int(found[1].replace(",", ""))
-
-
-def _used_s() -> float:
-    """Processor time of all processes that this one has started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def measure(runs: int = RUNS, note: Callable[[str], None] = lambda text: None) -> Table:

@@ -24,6 +24,7 @@ QUESTIONS = (
     "steering",
     "wire",
     "checker",
+    "checker-reduction",
     "checker-start",
     "checker-spark",
 )
@@ -41,9 +42,10 @@ driver's work grows with the number of subtasks (scaling), what the log and the
 history cost (listeners), what a journal costs (journal), what a batch of a
 streaming query costs by sink (streaming) and what a control adds to it
 (steering), what an encrypted wire costs (wire), how fast the checker is beside
-Spin (checker), how soon it answers (checker-start) and what Spark adds to a
-search (checker-spark). About half an hour for all; what else runs on the machine
-shows in the figures."""
+Spin (checker), what reducing the orders of steps saves both (checker-reduction),
+how soon it answers (checker-start) and what Spark adds to a search
+(checker-spark). About half an hour for all; what else runs on the machine shows
+in the figures."""
 
 EPILOG = f"""\
 examples:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from epochgate.benchmarks.independent import Filter, PoliteTable, Ring, Table, Track
 from epochgate.fsm.checker import Result, Verdict, check
 from epochgate.fsm.checker.checking import CannotCheck
 from epochgate.fsm.checker.reduction.tables import add_reduction
@@ -15,7 +16,6 @@ from epochgate.models.studies.reference import Reference
 from tests.checker import small_systems as small
 from tests.checker.broken import LateAcknowledgement
 from tests.checker.choices import Market
-from tests.checker.independent import Filter, PoliteTable, Ring, Table, Track
 
 pytest.importorskip("hypothesis")
 from hypothesis import HealthCheck, given, settings

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from epochgate.benchmarks.independent import Filter, Table, Track
+from epochgate.cli import main
+from epochgate.exit_codes import ExitCode
 from epochgate.fsm.checker import Result, Verdict, budget, check
 from epochgate.fsm.checker.checking import CannotCheck
 from epochgate.fsm.checker.compiler import layout
@@ -35,7 +38,6 @@ from epochgate.models.studies.reference import Reference
 from tests.checker import small_systems as small
 from tests.checker.broken import LateAcknowledgement
 from tests.checker.gymnasium import Gymnasium
-from tests.checker.independent import Filter, Table, Track
 from tests.checker.random_systems import random_system
 from tests.checker.relay import Relay
 
@@ -333,6 +335,17 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CannotResume, match=r"holds 'photograph.jpg', which is of no search"):
         check(SMALL, spill=tmp_path)
     assert [*tmp_path.iterdir()] == [tmp_path / "photograph.jpg"]
+
+
+def test_a_path_that_cannot_be_a_directory_is_misuse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "inside", Path("/proc/search")):
+        assert main(["check", "reference", "--spill", str(path)]) == ExitCode.MISUSE
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert f"{path} is no directory, and cannot be made one" in said
 
 
 def test_a_directory_of_another_search_is_refused(

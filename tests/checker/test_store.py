@@ -106,6 +106,25 @@ def test_the_way_to_a_violation_is_the_first_of_the_shortest(
         assert found == plain
 
 
+@pytest.mark.parametrize("when", [1, 2, 9, 17, 18, 25])
+def test_the_way_to_a_violation_stays_when_keys_change_while_it_is_sought(
+    when: int, restless: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = check(LateAcknowledgement(C=1), engine="python").counterexample
+    asked, ask = [0], keeping.Keeping.have_numbers
+
+    def have_numbers(search: Any, worker: Any, needed: int = 0, **options: Any) -> None:
+        if "spare_bytes" in options:
+            asked[0] += 1
+            if asked[0] == when:
+                replanning.replan(search)
+        ask(search, worker, needed, **options)
+
+    monkeypatch.setattr(keeping.Keeping, "have_numbers", have_numbers)
+    assert check(LateAcknowledgement(C=1)).counterexample == plain
+    assert asked[0] > when
+
+
 KEYS = 6_000
 
 

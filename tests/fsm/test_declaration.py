@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ClassVar
 
 import pytest
@@ -26,7 +27,9 @@ from epochgate.fsm import (
     machines,
     output,
 )
-from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.closed import ClosedSystem, Environment, always, initially
+from epochgate.fsm.faults import deferred, faults_of
+from epochgate.fsm.system import INSTANCE_ATTRIBUTES
 from tests.fsm.turnstile import Station, Turnstile, declared
 
 
@@ -131,7 +134,14 @@ def test_a_sound_declaration_is_accepted() -> None:
         ((Row("count", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
         ((Row("held", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
         ((Row("bell", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
-        ((Row("values", "open", "shut", None, None, "x"),), {}, "a trigger and something else"),
+        (
+            (Row("values", "open", "shut", None, None, "x"),),
+            {},
+            "'values' is a trigger, and a name",
+        ),
+        ((Row("FAULT", "open", "shut", None, None, "x"),), {}, "'FAULT' is a trigger, and a name"),
+        ((PUSH,), {"ROWS": Int(3)}, "'ROWS' is a field, and a name that every machine has"),
+        ((PUSH,), {"STATES": lambda self: None}, "'STATES' is a method, and a name that every"),
         ((PUSH,), {"values": Int(3)}, "'values' is a field, and a name that every machine has"),
         ((PUSH,), {"state": Int(3)}, "'state' is a field, and a name that every machine has"),
         ((PUSH,), {"accepted": output(BellPort)}, "'accepted' is a port, and a name that every"),
@@ -265,8 +275,8 @@ class Ledger(Clerk):
         ({"INDEX_SETS": {"gate": "doors"}}, "['doors'] are not in CONSTANTS"),
         ({"INDEX_SETS": {}, "turnstile": machines(Turnstile)}, "['gate'] are not in INDEX_SETS"),
         ({"gates": machines(Clerk)}, "the name is taken"),
-        ({"values": machines(Clerk)}, "the name is taken"),
-        ({"effects": machines(Clerk)}, "the name is taken"),
+        ({"values": machines(Clerk)}, "'values' is a machine, and a name that every system has"),
+        ({"effects": machines(Clerk)}, "'effects' is a machine, and a name that every system has"),
         ({"CONSTANTS": {"observer": 1}, "INDEX_SETS": {}}, "the name is taken"),
         ({"ledger": machines(Ledger)}, "arrays [\"pages over 'gates'\"]"),
         ({"one": machines(Clerk), "other": machines(Clerk)}, "one class stands under two names"),
@@ -336,7 +346,45 @@ def test_a_fault_is_told_with_the_place_of_the_row_or_of_the_class() -> None:
     assert str(refused.value).startswith(f"{__file__}:{line}: {__name__}.Torch: 'glowing'")
 
 
-@pytest.mark.parametrize("name", ["take", "claims", "WIRING"])
-def test_a_machine_is_not_named_like_what_a_closed_system_has(name: str) -> None:
-    with pytest.raises(DeclarationError, match=f"{name}: the name is taken"):
-        type("Closed", (ClosedSystem,), {name: machines(Clerk)})
+OF_ALL = sorted({n for n in dir(ClosedSystem) if n[:2] != "__"}.union(INSTANCE_ATTRIBUTES))
+
+
+@pytest.mark.parametrize("name", OF_ALL)
+def test_nothing_is_named_like_what_every_closed_system_has(name: str) -> None:
+    def holds(self: Any) -> bool:
+        return True
+
+    claim, start = (
+        always("it holds")(holds),
+        initially("it begins so")(FunctionType(holds.__code__, {})),
+    )
+    for member, what in (
+        (machines(Clerk), "a machine"),
+        (Int(3), "a field"),
+        (claim, "a method"),
+        (start, "a method"),
+    ):
+        with pytest.raises(DeclarationError, match=f"Closed: '{name}' is {what}, and a name that"):
+            type("Closed", (ClosedSystem,), {name: member})
+    for constants in ({"CONSTANTS": {name: 1}}, {"DERIVED": {name: "1"}}):
+        with pytest.raises(DeclarationError, match=f"{name}: the name is taken"):
+            type("Closed", (ClosedSystem,), constants)
+
+
+def test_a_peer_is_not_named_like_what_every_machine_has() -> None:
+    with pytest.raises(DeclarationError, match="'state' is a peer, and a name that every machine"):
+        type("Wire", (Environment,), {"PEERS": {"state": "clerk"}})
+
+
+def test_a_class_that_is_kept_with_a_taken_name_tells_its_fault() -> None:
+    with deferred() as refused:
+        closed = type("Closed", (ClosedSystem,), {"DERIVED": machines(Clerk), "take": Int(3)})
+        door = type("Door", (Machine,), {"STATES": Int(3)})
+    assert refused == [closed, door]
+    assert [text.partition(": ")[2] for text in faults_of(refused)] == [
+        "'DERIVED' is a machine, and a name that every system has; choose another word",
+        "'take' is a field, and a name that every system has; choose another word",
+        "'STATES' is a field, and a name that every machine has; choose another word",
+    ]
+    with pytest.raises(DeclarationError, match="'DERIVED' is a machine"):
+        closed()

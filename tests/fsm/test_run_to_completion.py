@@ -219,5 +219,5 @@ def test_a_refused_trigger_inside_a_step_ends_the_step() -> None:
 
 
 def test_the_name_of_a_queue_is_no_name_of_a_machine() -> None:
-    with pytest.raises(DeclarationError, match="outer_queue: the name is taken"):
+    with pytest.raises(DeclarationError, match="'outer_queue' is a machine, and a name that"):
         type("Taken", (System,), {"outer_queue": machines(Speaker), "INDEX_SETS": {}})

@@ -63,6 +63,9 @@ WAYS = {
     "runtime/steering/history.py": Way(
         ("BatchDecisions",), "what is forgotten by its number is not shown either"
     ),
+    "epochgate/benchmarks/independent.py": Way(
+        ("epochgate.fsm.STAY",), "its machines are searched, and run nothing"
+    ),
     "epochgate/benchmarks/promela.py": Way(("Reference",), "the model is compared with another's"),
     "runtime/testing/simulation.py": Way(
         ("Job", "machines_behind"), "a simulation runs until its job is steady"

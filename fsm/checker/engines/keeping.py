@@ -56,6 +56,8 @@ class Keeping(Search):
         """Keys in the level that is expanded, in the one that is made, and on the stack."""
         self.depth = 0
         self.first: Any = None
+        self.sought: list[Any] = []
+        """Keys by which a way is sought."""
         self._growing = threading.Lock()
 
     @property
@@ -130,6 +132,7 @@ class Keeping(Search):
             yield self.stack.array[: self.workers[0][k.STACK]]
         if self.first is not None:
             yield self.first
+        yield from self.sought
 
     def plan_better(self) -> None:
         """Choose the pairs once more when enough states are known to choose by."""

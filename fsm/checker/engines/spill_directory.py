@@ -43,8 +43,15 @@ class Directory:
 
     def open(self) -> dict[str, Any] | None:
         """Claim the directory; returns what the manifest says, None for a new search."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise CannotResume(
+                f"{self.path} is no directory, and cannot be made one ({error}); name another"
+            ) from None
+        if not os.access(self.path, os.W_OK | os.X_OK):
+            raise CannotResume(f"{self.path} cannot be written to; name another directory")
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -24,12 +24,41 @@ UNBOUNDED = 1 << 62
 """A counterexample is told even if the budget is used up."""
 
 
+class KeysChanged(Exception):
+    """All states have got other keys: those that were noted before belong to none."""
+
+
 def way_to(search: Keeping, state: int) -> list[int]:
-    """The states on the way from an initial one, both included."""
+    """The states on the way from an initial one, both included.
+
+    To expand states takes numbers, for which a search may go over to another plan, and all keys
+    change. The way is then sought once more from its end.
+    """
+    end = np.array([state], np.int64)
+    try:
+        while True:
+            search.sought = [end]
+            try:
+                return _way_to(search, int(end[0]))
+            except KeysChanged:
+                continue
+    finally:
+        search.sought = []
+
+
+def _way_to(search: Keeping, state: int) -> list[int]:
+    """As `way_to`; raises KeysChanged."""
+    values, end = search.values, search.sought[0]
     goals = [np.array([state], np.int64)]
     for candidates in search.levels_before(state):
-        found = [leading(search, some, goals[-1]) for some in candidates]
+        found = []
+        for some in candidates:
+            search.sought = [end, some, goals[-1]]
+            found.append(leading(search, some, goals[-1]))
+            if search.values is not values:
+                raise KeysChanged
         goals.append(np.sort(np.concatenate(found)))
+    search.sought = [end]
     goals.reverse()
     first = {*goals[0].tolist()}
     way = [next(key for key in search.initial if key in first)]
@@ -77,7 +106,7 @@ def _sizes(search: Keeping, level: int) -> Any:
 
 
 def leading(search: Keeping, candidates: Any, goals: Any) -> Any:
-    """The candidates with a successor among the goals."""
+    """The candidates with a successor among the goals, both in arrays that `live` names."""
     worker = search.workers[0]
     marks = np.zeros(len(candidates), np.uint8)
     done = 0
@@ -104,9 +133,11 @@ def leading(search: Keeping, candidates: Any, goals: Any) -> Any:
 
 
 def _successors(search: Keeping, state: int) -> list[int]:
-    """The keys of the successors of one state, in the order of the steps."""
-    worker = search.workers[0]
+    """The keys of the successors of one state, in the order of the steps; raises KeysChanged."""
+    worker, values = search.workers[0], search.values
     search.have_numbers(worker, spare_bytes=UNBOUNDED)
+    if search.values is not values:
+        raise KeysChanged
     part = np.array([state], np.int64)
     worker.filled[:] = 0
     worker.status[[k.HEAD, k.END]] = 0, 1

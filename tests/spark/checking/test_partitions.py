@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from epochgate.benchmarks.independent import Ring, Table, Track
 from epochgate.exit_codes import ExitCode
 from epochgate.fsm.checker import Verdict, check
 from epochgate.fsm.checker.checking import CannotCheck
@@ -25,7 +26,6 @@ from tests.checker import small_systems as small
 from tests.checker.beginnings import TokenRing
 from tests.checker.broken import LateAcknowledgement, NoValve
 from tests.checker.choices import Lamps, Market
-from tests.checker.independent import Ring, Table, Track
 from tests.spark.checking.alike import found
 from tests.spark.checking.one_process import Killed, Rows, session
 

@@ -1,5 +1,5 @@
 """Systems of processes that seldom meet, as in the collections of other checkers: what a
-partial-order reduction is made for.
+partial-order reduction is made for. `independent_promela` has the same ones for Spin.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from epochgate.fsm.closed import ClosedSystem, Environment, Step, always, someti
 THINKING, HOLDING, EATING = "thinking", "holding", "eating"
 OUT, COMING, WAITING, INSIDE = "out", "coming", "waiting", "inside"
 ACTIVE, PASSIVE, LEADING = "active", "passive", "leading"
+MAKING, READY, MOUNTING = "making", "ready", "mounting"
 
 
 class Philosopher(Machine):
@@ -251,3 +252,53 @@ class Track(ClosedSystem):
     @terminal("all have run all laps")
     def is_over(self) -> bool:
         return all(self.runner[i].done == self.laps for i in range(self.runners))
+
+
+class Worker(Machine):
+    """Makes parts for itself, and then needs the bench that all of them share."""
+
+    INDEX = ("worker",)
+    STATES = (MAKING, READY, MOUNTING)
+    INITIAL = MAKING
+
+    system: Workshop
+    worker: int
+
+    made: int = Int("parts")
+
+    make: Trigger
+    finish: Trigger
+    take: Trigger
+    leave: Trigger
+
+    ROWS = (
+        Row("make", MAKING, STAY, "not is_enough", "add", "one part more"),
+        Row("finish", MAKING, READY, "is_enough", "hand_in", "the parts are made"),
+        Row("take", READY, MOUNTING, "is_bench_free", None, "the bench is free"),
+        Row("leave", MOUNTING, MAKING, None, None, "they are mounted"),
+    )
+
+    def is_enough(self) -> bool:
+        return self.made == self.system.parts
+
+    def is_bench_free(self) -> bool:
+        return all(self.system.worker[i].state != MOUNTING for i in range(self.system.workers))
+
+    def add(self) -> None:
+        self.made += 1
+
+    def hand_in(self) -> None:
+        self.made = 0
+
+
+class Workshop(ClosedSystem):
+    """Workers with much to do for themselves, and one bench."""
+
+    INDEX_SETS: ClassVar[dict[str, str]] = {"worker": "workers"}
+    CONSTANTS: ClassVar[dict[str, int]] = {"workers": 4, "parts": 3}
+    STEPS = tuple(Step("worker", name) for name in ("make", "finish", "take", "leave"))
+
+    workers: int
+    parts: int
+
+    worker: list[Worker] = machines(Worker)
