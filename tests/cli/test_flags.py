@@ -18,6 +18,8 @@ OF_OTHERS = {
     "--epochgate-replay": "pytest's, by the plugin",
     "--epochgate-rows": "pytest's, by the plugin",
     "--epochgate-seed": "pytest's, by the plugin",
+    "--epochgate-whole": "pytest's, by the plugin",
+    "--hypothesis-seed": "pytest's, by the plugin of Hypothesis",
     "--show-toplevel": "git's",
     "--unshallow": "git's",
     "--verify": "git's",
