@@ -136,7 +136,12 @@ class JsonLines:
         if self._others == "infer":
             columns = pa.schema(with_others(columns, _found_in(lines)))
         is_inferred = self._layout.is_inferred
-        reader = RecordReader(columns, is_inferred, leaves_out_others=self._others == "ignore")
+        reader = RecordReader(
+            columns,
+            is_inferred,
+            leaves_out_others=self._others == "ignore",
+            declared=self._layout.hinted,
+        )
         rows: list[dict[str, Any]] = []
         taken = 0
         for line in lines:

@@ -120,7 +120,7 @@ class RecordParser:
         self._has_gaps: dict[str, bool] = {}
         for name in self._wanted:
             kind = layout.schema.field(name).type
-            if layout.is_inferred and kind in KINDS:
+            if layout.is_inferred and kind in KINDS and name not in layout.hinted:
                 self._inferred[name] = kind
             elif pa.types.is_timestamp(kind) and kind.tz is not None:
                 self._instants.append(name)

@@ -172,7 +172,7 @@ class SourceLayout:
     and fields that the schema lacks are left out; if neither, a file that has one is refused.
     `is_inferred`: whether the types are those of the texts of a sample, so that a text which its
     value would not print again is refused (`round_trip`). `added`: columns that say where a row
-    comes from.
+    comes from. `hinted`: the names of columns whose types a user has declared, among inferred ones.
     """
 
     format: Format
@@ -184,6 +184,7 @@ class SourceLayout:
     leaves_out_others: bool = False
     is_inferred: bool = False
     added: SourceColumns = ()
+    hinted: tuple[str, ...] = ()
 
     @property
     def own_schema(self) -> pa.Schema:
@@ -221,6 +222,7 @@ class SourceLayout:
             takes_new_fields=False,
             leaves_out_others=not is_inferred,
             is_inferred=is_inferred and self.format != "parquet",
+            hinted=(),
         )
 
     def to_bytes(self) -> bytes:
@@ -236,6 +238,7 @@ class SourceLayout:
             self.leaves_out_others,
             self.is_inferred,
             [list(one) for one in self.added],
+            list(self.hinted),
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -253,7 +256,8 @@ class SourceLayout:
             file_format, schema, dialect_values, projection, partitions, *others = values
             dialect = Dialect.from_list(dialect_values)
         if len(others) > _ADDED_AT:
-            others[_ADDED_AT] = tuple(map(tuple, others[_ADDED_AT]))
+            added, hinted = others[_ADDED_AT:]
+            others[_ADDED_AT:] = [tuple(map(tuple, added)), tuple(hinted)]
         return cls(
             file_format,
             pa.ipc.read_schema(pa.py_buffer(schema)),
