@@ -49,10 +49,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--on-bad-row",
-        choices=("fail", "reject"),
+        choices=("fail", "reject", "rescue"),
         default="fail",
         help="fail: a bad row makes its file bad; reject: write it to the table TARGET.rejected, "
-        "and read the rest of the file (default: fail)",
+        "and read the rest of the file; rescue: put values that do not fit into the column "
+        "_rescued, and reject what is no row (default: fail)",
     )
     add(
         "--on-bad-file",

@@ -208,10 +208,13 @@ class Layouts:
                 before.dialect,
                 reading.dialect,
             )
-        if before.added != reading.added and reading.evolution == "none":
-            raise ReadingChanged(
-                "--add-column", *(_added(one) for one in (before.added, reading.added))
-            )
+        if reading.evolution == "none":
+            if before.added != reading.added:
+                told = (_added(one) for one in (before.added, reading.added))
+                raise ReadingChanged("--add-column", *told)
+            if before.rescues != reading.rescues:
+                told = ("rescue" if one.rescues else "others" for one in (before, reading))
+                raise ReadingChanged("--on-bad-row", *told)
         if reading.evolution == "none" and reading.schema is None:
             self._require_hints(before)
         if reading.schema is None or reading.evolution != "none" or reading.leaves_out_others:
@@ -236,7 +239,7 @@ class Layouts:
 
     def _of_known(self, path: str, names: tuple[str, ...] | None) -> pa.Schema:
         known = self._layouts[0].schema
-        if names is not None and set(names) != set(known.names):
+        if names is not None and not self._reading.rescues and set(names) != set(known.names):
             raise SchemaChanged(path, _named(names, known), self._first_path, describe(known))
         return known
 
@@ -310,14 +313,15 @@ class Layouts:
         if both := sorted(found & elsewhere):
             raise PartitionColumnInFile(path, both[0])
         lacking = [one for one in given if one.name not in found and one.name not in elsewhere]
-        may_lack = self._reading.evolution != "none"
+        rescues = self._reading.rescues
+        may_lack = rescues or self._reading.evolution != "none"
         wrong = [f"{one.name}: {one.type} is missing" for one in lacking if not may_lack]
         wrong += [
             f"{one.name}: {one.type} NOT NULL is missing"
             for one in lacking
             if may_lack and not one.nullable
         ]
-        if not self._reading.leaves_out_others:
+        if not self._reading.leaves_out_others and not rescues:
             wrong += [f"{name} is new" for name in names if name not in given.names]
         if wrong:
             raise SchemaChanged(path, wrong, ASKED, describe(given))
@@ -370,8 +374,9 @@ class Layouts:
             is_inferred=self._is_inferred(file_format),
             added=reading.added,
             hinted=tuple(reading.hints.names),
+            rescues=reading.rescues,
         )
-        require_apart(path, reading.added, layout.own_schema.names)
+        require_apart(path, reading.added, layout.own_schema.names, rescues=reading.rescues)
         self._require_projection(path, layout)
         if self._layouts and reading.evolution == "none":
             self._require_same(path, layout)

@@ -63,6 +63,7 @@ class Reading:
     lacks are left out, instead of refused. accepts: raises RowsUnfit for columns that the target
     cannot hold; none if that is not known. added: columns that say where a row comes from. hints:
     columns whose types are declared, while those of the others are inferred.
+    rescues: whether values that do not fit go into a column of their own.
     """
 
     schema: pa.Schema | None = None
@@ -76,6 +77,7 @@ class Reading:
     accepts: Callable[[pa.Schema], None] | None = None
     added: SourceColumns = ()
     hints: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    rescues: bool = False
 
     @classmethod
     def of(cls, options: ReadingOptions) -> Reading:
@@ -93,4 +95,5 @@ class Reading:
             options.get("accepts"),
             options.get("added", ()),
             options.get("hints", pa.schema([])),
+            options.get("on_bad_row") == "rescue",
         )

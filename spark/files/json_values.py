@@ -102,6 +102,29 @@ class RecordReader:
         """The values of the columns that are there. Raises ValueInvalid."""
         return _read_record(line, lambda at: self._members(line, at, self._reads))
 
+    def rescue(self, line: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """The values of the columns that fit, and the JSON texts of the others by name. Raises
+        ValueInvalid for what is no record.
+        """
+        rescued: dict[str, str] = {}
+        values: dict[str, Any] = {}
+
+        def member(name: str, at: int) -> int:
+            if name in values or name in rescued:
+                raise _twice(name).within(name)
+            try:
+                if name not in self._reads:
+                    raise _Unfit(_unexpected(name))
+                values[name], end = self._reads[name](line, at)
+            except _Unfit:
+                found, end = _whole(line, at)
+                if found is not None:
+                    rescued[name] = line[at:end]
+            return end
+
+        found = _read_record(line, lambda at: (values, _over_members(line, at, "}", member)))
+        return found, rescued
+
     def _members(self, line: str, at: int, reads: dict[str, Read]) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
 

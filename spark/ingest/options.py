@@ -69,7 +69,8 @@ class IngestOptions:
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
     checkpoint first, in parallel, before the driver's step; not into Iceberg.
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
-    in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record it in
+    in the table `rejected_path`, or "rescue" to keep its values that do not fit as text in a column
+    `_rescued`. on_bad_file: "fail", or "skip" to leave it out and record it in
     the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
