@@ -13,20 +13,6 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     """Declare how files are read."""
     group = parser.add_argument_group("how files are read")
     add = group.add_argument
-    add("--format", choices=FORMATS, help="of the files (default: by their extension)")
-    add(
-        "--schema",
-        metavar="DDL",
-        help="columns and types as in Spark, such as 'id BIGINT NOT NULL, price DECIMAL(10,2)' "
-        "(default: inferred from the first file)",
-    )
-    add(
-        "--schema-evolution",
-        choices=("none", "add", "widen"),
-        default="none",
-        help="none: refuse files with other columns; add: add new columns, and read missing ones "
-        "as null; widen: also widen INT to BIGINT or DOUBLE (default: none)",
-    )
     _add_columns(add)
     add(
         "--delimiter",
@@ -63,10 +49,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--on-bad-row",
-        choices=("fail", "reject"),
+        choices=("fail", "reject", "rescue"),
         default="fail",
         help="fail: a bad row makes its file bad; reject: write it to the table TARGET.rejected, "
-        "and read the rest of the file (default: fail)",
+        "and read the rest of the file; rescue: put values that do not fit into the column "
+        "_rescued, and reject what is no row (default: fail)",
     )
     add(
         "--on-bad-file",
@@ -78,6 +65,26 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_columns(add: Callable[..., Any]) -> None:
+    add("--format", choices=FORMATS, help="of the files (default: by their extension)")
+    add(
+        "--schema",
+        metavar="DDL",
+        help="columns and types as in Spark, such as 'id BIGINT NOT NULL, price DECIMAL(10,2)' "
+        "(default: inferred from a sample of the files)",
+    )
+    add(
+        "--schema-hints",
+        metavar="DDL",
+        help="types of some columns, such as 'amount DECIMAL(10,2), at TIMESTAMP'; those of the "
+        "others are inferred",
+    )
+    add(
+        "--schema-evolution",
+        choices=("none", "add", "widen"),
+        default="none",
+        help="none: refuse files with other columns; add: add new columns, and read missing ones "
+        "as null; widen: also widen INT to BIGINT or DOUBLE (default: none)",
+    )
     add("--columns", metavar="A,B,...", help="read these columns only")
     add(
         "--add-column",
@@ -98,6 +105,7 @@ def reading_from(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "format": arguments.format,
         "schema": arguments.schema,
+        "schema_hints": arguments.schema_hints,
         "schema_evolution": arguments.schema_evolution,
         "columns": None if columns is None else tuple(one.strip() for one in columns.split(",")),
         "add_columns": tuple(arguments.add_column),

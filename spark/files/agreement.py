@@ -21,6 +21,7 @@ from epochgate.spark.files.column_names import NamesUnusable, require_usable
 from epochgate.spark.files.dialect import other_delimiter, show_delimiter
 from epochgate.spark.files.errors import (
     DelimiterDoubtful,
+    HintUnused,
     SchemaChanged,
     TypeUnreadable,
 )
@@ -32,6 +33,7 @@ from epochgate.spark.files.evolution import (
 )
 from epochgate.spark.files.json_lines import require_lines
 from epochgate.spark.files.layout import (
+    Others,
     describe,
     fill_types,
     has_same_columns,
@@ -50,6 +52,7 @@ from epochgate.spark.files.partitions import (
     partition_value,
     root_of,
 )
+from epochgate.spark.files.sampling import Sample
 from epochgate.spark.files.source_columns import (
     SourceColumnInFile,
     SourceColumns,
@@ -68,6 +71,7 @@ UNFIT = (
     NamesUnusable,
     RowsUnfit,
     SourceColumnInFile,
+    HintUnused,
 )
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
 
@@ -80,6 +84,8 @@ class Layouts:
         self._layouts: list[SourceLayout] = []
         self._first_path = ""
         self._partition_types: dict[str, pa.DataType] = {}
+        self.sample = Sample()
+        """Files that are there beside the first, before it is known."""
 
     def __getitem__(self, index: int) -> SourceLayout:
         return self._layouts[index]
@@ -119,7 +125,7 @@ class Layouts:
         given = self._reading.schema
         require_usable(path, schema, self._wanted())
         if given is None:
-            return self._add(path, "parquet", schema)
+            return self._add(path, "parquet", self._of_parquet_hinted(path, schema))
         partitions = self._partitions(path)
         self._require_columns(path, given, schema.names, partitions)
         for column in schema:
@@ -156,11 +162,14 @@ class Layouts:
             reading.encoding,
             reading.sample_bytes_max,
             reading.leaves_bad_rows,
+            lambda names: self._others(path, file_format, names),
         )
         if inferred is None:
             return None
         require_usable(path, inferred, self._wanted())
-        return self._add(path, file_format, self._with_known_types(inferred))
+        known = self._with_known_types(inferred)
+        may_lack = file_format == "jsonl" or bool(self._layouts)
+        return self._add(path, file_format, self._hinted(path, file_format, known, may_lack))
 
     def to_list(self) -> list[bytes]:
         """Plain values, for msgpack."""
@@ -199,10 +208,15 @@ class Layouts:
                 before.dialect,
                 reading.dialect,
             )
-        if before.added != reading.added and reading.evolution == "none":
-            raise ReadingChanged(
-                "--add-column", *(_added(one) for one in (before.added, reading.added))
-            )
+        if reading.evolution == "none":
+            if before.added != reading.added:
+                told = (_added(one) for one in (before.added, reading.added))
+                raise ReadingChanged("--add-column", *told)
+            if before.rescues != reading.rescues:
+                told = ("rescue" if one.rescues else "others" for one in (before, reading))
+                raise ReadingChanged("--on-bad-row", *told)
+        if reading.evolution == "none" and reading.schema is None:
+            self._require_hints(before)
         if reading.schema is None or reading.evolution != "none" or reading.leaves_out_others:
             return
         given = reading.schema
@@ -211,6 +225,13 @@ class Layouts:
         if not has_same_columns(given, known):
             raise ReadingChanged("--schema", describe(known), describe(given))
 
+    def _require_hints(self, before: SourceLayout) -> None:
+        known = [*before.schema, *before.partitions]
+        then = pa.schema([one for one in known if one.name in before.hinted])
+        now = self._reading.hints
+        if not has_same_columns(then, now):
+            raise ReadingChanged("--schema-hints", *(describe(one) for one in (then, now)))
+
     def _wanted(self) -> Sequence[str] | None:
         """The columns that are read; none for all of a file."""
         reading = self._reading
@@ -218,9 +239,44 @@ class Layouts:
 
     def _of_known(self, path: str, names: tuple[str, ...] | None) -> pa.Schema:
         known = self._layouts[0].schema
-        if names is not None and set(names) != set(known.names):
+        if names is not None and not self._reading.rescues and set(names) != set(known.names):
             raise SchemaChanged(path, _named(names, known), self._first_path, describe(known))
         return known
+
+    def _others(self, path: str, file_format: Format, names: Sequence[str]) -> Others:
+        """The beginnings of other files, for the first one."""
+        if self._layouts:
+            return Others()
+        if file_format == "csv":
+            return Others(csv_texts=self.sample.csv_texts(path, names, self._reading))
+        return Others(self.sample.json_lines(path, self._reading))
+
+    def _hinted(
+        self, path: str, file_format: Format, schema: pa.Schema, may_lack: bool
+    ) -> pa.Schema:
+        """The columns with the types that hints declare for some of them."""
+        hints, elsewhere = self._reading.hints, self._partitions(path)
+        fields = [hints.field(one.name) if one.name in hints.names else one for one in schema]
+        for hint in hints:
+            if hint.name in elsewhere:
+                continue
+            if not _is_readable_from(file_format, hint.type):
+                raise TypeUnreadable(hint.name, str(hint.type), file_format)
+            if hint.name not in schema.names:
+                if not may_lack:
+                    raise HintUnused(path, hint.name, schema.names)
+                fields.append(hint)
+        return pa.schema(fields)
+
+    def _of_parquet_hinted(self, path: str, schema: pa.Schema) -> pa.Schema:
+        for hint in self._reading.hints:
+            if hint.name in schema.names:
+                found = schema.field(hint.name).type
+                if not is_readable_as(found, hint.type):
+                    wrong = [f"{hint.name}: expected {hint.type}, found {found}"]
+                    hints = describe(self._reading.hints)
+                    raise SchemaChanged(path, wrong, "--schema-hints (schema_hints)", hints)
+        return self._hinted(path, "parquet", schema, may_lack=self._reading.evolution != "none")
 
     def _with_known_types(self, inferred: pa.Schema) -> pa.Schema:
         """Text is read as a column's known type, unless its own is wider and may be."""
@@ -257,14 +313,15 @@ class Layouts:
         if both := sorted(found & elsewhere):
             raise PartitionColumnInFile(path, both[0])
         lacking = [one for one in given if one.name not in found and one.name not in elsewhere]
-        may_lack = self._reading.evolution != "none"
+        rescues = self._reading.rescues
+        may_lack = rescues or self._reading.evolution != "none"
         wrong = [f"{one.name}: {one.type} is missing" for one in lacking if not may_lack]
         wrong += [
             f"{one.name}: {one.type} NOT NULL is missing"
             for one in lacking
             if may_lack and not one.nullable
         ]
-        if not self._reading.leaves_out_others:
+        if not self._reading.leaves_out_others and not rescues:
             wrong += [f"{name} is new" for name in names if name not in given.names]
         if wrong:
             raise SchemaChanged(path, wrong, ASKED, describe(given))
@@ -284,10 +341,11 @@ class Layouts:
     def _partition_schema(self, path: str) -> pa.Schema:
         """The columns of the directories, each of which must hold a value of its type."""
         given = self._reading.schema
+        declared = self._reading.hints if given is None else given
         fields = []
         for name in self._partitions(path):
-            if given is not None and name in given.names:
-                fields.append(given.field(name))
+            if name in declared.names:
+                fields.append(declared.field(name))
             else:
                 kind = self._partition_types.setdefault(
                     name, infer_type([partition_texts(path, root_of(self._source))[name]])
@@ -315,8 +373,10 @@ class Layouts:
             leaves_out_others=reading.leaves_out_others,
             is_inferred=self._is_inferred(file_format),
             added=reading.added,
+            hinted=tuple(reading.hints.names),
+            rescues=reading.rescues,
         )
-        require_apart(path, reading.added, layout.own_schema.names)
+        require_apart(path, reading.added, layout.own_schema.names, rescues=reading.rescues)
         self._require_projection(path, layout)
         if self._layouts and reading.evolution == "none":
             self._require_same(path, layout)

@@ -48,6 +48,7 @@ class ReadingOptions(TypedDict, total=False):
     leaves_out_others: bool
     accepts: Callable[[pa.Schema], None] | None
     added: SourceColumns
+    hints: pa.Schema
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,9 @@ class Reading:
     whether rows that do not fit are rejected one by one, so that the first may be one. evolution:
     how the columns may change between files. leaves_out_others: whether columns that the schema
     lacks are left out, instead of refused. accepts: raises RowsUnfit for columns that the target
-    cannot hold; none if that is not known. added: columns that say where a row comes from.
+    cannot hold; none if that is not known. added: columns that say where a row comes from. hints:
+    columns whose types are declared, while those of the others are inferred.
+    rescues: whether values that do not fit go into a column of their own.
     """
 
     schema: pa.Schema | None = None
@@ -73,6 +76,8 @@ class Reading:
     leaves_out_others: bool = False
     accepts: Callable[[pa.Schema], None] | None = None
     added: SourceColumns = ()
+    hints: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    rescues: bool = False
 
     @classmethod
     def of(cls, options: ReadingOptions) -> Reading:
@@ -89,4 +94,6 @@ class Reading:
             options.get("leaves_out_others", False),
             options.get("accepts"),
             options.get("added", ()),
+            options.get("hints", pa.schema([])),
+            options.get("on_bad_row") == "rescue",
         )

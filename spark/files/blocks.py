@@ -37,7 +37,7 @@ class Piece:
 
 class RecordBlocks:
     """Parses blocks of one split's records; `lines` counts those of the file, which `reopened`
-    opens once more.
+    opens once more. rescues: whether a bad record is a row, if values of it fit.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class RecordBlocks:
         encoding: str,
         lines: LineCounter,
         reopened: Callable[[], BinaryIO],
+        rescues: bool = False,
     ) -> None:
+        self._rescues = rescues
         self._split, self._parser, self._ends = split, parser, ends
         self._reopened = reopened
         self._encoding, self._lines = encoding, lines
@@ -63,8 +65,8 @@ class RecordBlocks:
         except (pa.ArrowException, NotText, RecordMalformed, ValueInvalid) as error:
             middle = self._ends.last(data[: len(data) // 2]) or self._ends.first(data, 0)
             if middle in (0, len(data)):
-                bad = self._explained(offset, data, error)
-                yield Piece(offset, offset + len(data), bad)
+                content = self._rescued(offset, data, error) or self._explained(offset, data, error)
+                yield Piece(offset, offset + len(data), content)
                 return
             yield from self.parse(offset, data[:middle])
             yield from self.parse(offset + middle, data[middle:])
@@ -81,6 +83,12 @@ class RecordBlocks:
             if isinstance(content, ValueInvalid):
                 content = self._explained(offset + first, data[first:after], content)
             yield Piece(offset + first, offset + after, content)
+
+    def _rescued(self, offset: int, data: bytes, error: Exception) -> pa.Table | None:
+        if not self._rescues or isinstance(error, NotText):
+            return None
+        assert isinstance(self._parser, RecordParser)
+        return self._parser.rescue(as_utf8(data, self._encoding, offset))
 
     def _explained(self, offset: int, data: bytes, error: Exception) -> RejectedRow:
         raw = raw_text(data, self._encoding)

@@ -9,13 +9,14 @@ added; new fields come last. Runs in a task.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from epochgate.spark.files.evolution import wider
 from epochgate.spark.files.layout import describe
 from epochgate.spark.files.partitions import partition_value
+from epochgate.spark.files.rescuing import RESCUED
 from epochgate.spark.files.source_columns import (
     Facts,
     SourceColumnInFile,
@@ -33,6 +34,7 @@ class Conformer:
         self._constant = {
             field.name: partition_value(split.path, field) for field in layout.partitions
         }
+        self._known = {*self._schema.names, RESCUED.name}
         self._required = [field.name for field in self._schema if not field.nullable]
         self._facts = Facts(layout.added, split) if layout.added else None
         self._added = list(schema_of(layout.added))
@@ -50,19 +52,30 @@ class Conformer:
             field if column.type == field.type else field.with_type(column.type)
             for field, column in zip(self._schema, columns, strict=True)
         ]
+        if self._layout.rescues:
+            fields.append(RESCUED)
+            columns.append(self._column(batch, RESCUED))
         if self._facts is not None:
             fields += self._added
             columns += self._facts.columns(first_row, batch.num_rows)
         if self._layout.takes_new_fields and self._layout.projection is None:
             try:
-                require_apart(self._path, self._layout.added, batch.schema.names)
+                self._require_apart(batch.schema.names)
             except SourceColumnInFile as error:
                 raise ValueError(str(error)) from error
             for field in batch.schema:
-                if field.name not in self._schema.names and not pa.types.is_null(field.type):
+                if field.name not in self._known and not pa.types.is_null(field.type):
                     fields.append(field)
                     columns.append(batch.column(field.name))
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _require_apart(self, names: Iterable[str]) -> None:
+        require_apart(
+            self._path,
+            self._layout.added,
+            (name for name in names if name != RESCUED.name),
+            rescues=self._layout.rescues,
+        )
 
     def runs(self, batch: pa.RecordBatch) -> Iterator[tuple[int, int, str | None]]:
         """Rows from the first to before the second number that have all the values they need; and

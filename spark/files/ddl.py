@@ -41,26 +41,32 @@ _DIGITS_MAX = 38
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.)*')|([^\W]+)|([<>(),:]))", re.UNICODE)
 
 
+SCHEMA = "--schema (schema in Python)"
+
+
 class SchemaUnreadable(UsageError):
     """A schema is not in Spark's DDL: the text, where, what is wrong there."""
 
     def __str__(self) -> str:
-        text, at, why = self.args
+        text, at, why, *option = self.args
         return (
-            f"--schema (schema in Python) cannot be read: {why}, at character {at + 1}\n"
+            f"{option[0] if option else SCHEMA} cannot be read: {why}, at character {at + 1}\n"
             f"  {text}\n  {' ' * at}^\n"
             "Write columns as in Spark: 'id BIGINT NOT NULL, name STRING, price DECIMAL(10,2), "
             "tags ARRAY<STRING>, at TIMESTAMP'."
         )
 
 
-def parse_schema(text: str) -> pa.Schema:
-    """The Arrow schema that a DDL text describes. Raises SchemaUnreadable.
+def parse_schema(text: str, option: str = SCHEMA) -> pa.Schema:
+    """The Arrow schema that a DDL text, given by this option, describes. Raises SchemaUnreadable.
 
     >>> parse_schema("id BIGINT NOT NULL, `a b` DECIMAL(10,2)").field("id")
     pyarrow.Field<id: int64 not null>
     """
-    return _Parser(" ".join(text.split())).schema()
+    try:
+        return _Parser(" ".join(text.split())).schema()
+    except SchemaUnreadable as error:
+        raise SchemaUnreadable(*error.args[:3], option) from None
 
 
 class _Parser:

@@ -28,8 +28,9 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import BinaryIO, Unpack
 
 import msgpack
 
@@ -62,6 +63,7 @@ from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
+from epochgate.spark.files.sampling import Sample
 from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
@@ -181,6 +183,8 @@ class FileEnumeration:
             self._leave_out(bad.path, bad)
         self.unread = Counter(listing.unread.values())
         self._layouts.look_at(paths)
+        if self._layouts.newest is None:
+            self._layouts.sample = self._sample(paths)
         for path, listed in paths.items():
             stamp = listed or self._stamp(path)
             if stamp is not None and stamp.size_bytes == 0:
@@ -197,6 +201,21 @@ class FileEnumeration:
         if self._forget_after_s < math.inf:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
         return new
+
+    def _sample(self, paths: Mapping[str, Stamp | None]) -> Sample:
+        found: list[tuple[str, Callable[[], BinaryIO]]] = []
+        for path in paths:
+            file_format, compression = format_of(path, self._format)
+            if file_format not in (None, "parquet"):
+                found.append((path, partial(self._opened, path, paths[path], compression)))
+        return Sample(found)
+
+    def _opened(self, path: str, listed: Stamp | None, compression: Compression) -> BinaryIO:
+        """Raises OSError, and ValueError for a file that may be being written."""
+        stamp = listed or self._access.stamp_of(path)
+        if not self._settling.is_over(path, stamp):
+            raise ValueError("it is not settled")
+        return self._access.open(path, stamp, compression)
 
     def seal(self) -> None:
         """Let the segments keep what is known, pending and skipped, if it is much; writes files.

@@ -122,6 +122,18 @@ class TypeUnreadable(UsageError):
         )
 
 
+class HintUnused(UsageError):
+    """A file lacks a column that a hint declares: path, name, the columns that it has."""
+
+    def __str__(self) -> str:
+        path, name, names = self.args
+        return (
+            f"--schema-hints (schema_hints in Python) declares the column {name!r}, and {path!r} "
+            f"has {', '.join(names)}. Correct the name, capitals too; or start with "
+            "--schema-evolution add (schema_evolution), with which files may lack columns."
+        )
+
+
 class FileChanged(EpochgateError):
     """A file is not the one that was enumerated: path, what was expected, what was found."""
 

@@ -21,6 +21,7 @@ from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, widened,
 from epochgate.spark.files.json_values import RecordReader, whole_record
 from epochgate.spark.files.records import BYTE_ORDER_MARK
 from epochgate.spark.files.rejected import MISSING, ValueInvalid
+from epochgate.spark.files.rescuing import rescued_json, with_rescued
 from epochgate.spark.files.split import SourceLayout
 from epochgate.spark.files.times import is_time, times_of
 
@@ -79,10 +80,10 @@ def require_lines(file: BinaryIO) -> None:
 
 
 class JsonLines:
-    """Reads the JSON lines of one layout."""
+    """Reads the JSON lines of one layout; `path` is that of the file, for rescued values."""
 
-    def __init__(self, layout: SourceLayout) -> None:
-        self._layout = layout
+    def __init__(self, layout: SourceLayout, path: str = "") -> None:
+        self._layout, self._path = layout, path
         self._others: Literal["infer", "ignore", "error"] = (
             "infer"
             if layout.takes_new_fields
@@ -136,26 +137,40 @@ class JsonLines:
         if self._others == "infer":
             columns = pa.schema(with_others(columns, _found_in(lines)))
         is_inferred = self._layout.is_inferred
-        reader = RecordReader(columns, is_inferred, leaves_out_others=self._others == "ignore")
+        reader = RecordReader(
+            columns,
+            is_inferred,
+            leaves_out_others=self._others == "ignore",
+            declared=self._layout.hinted,
+        )
         rows: list[dict[str, Any]] = []
+        rescued: list[str | None] = []
         taken = 0
         for line in lines:
             if line.strip(BLANK):
                 try:
-                    row = reader.read(line)
+                    row, told = self._row(reader, line)
                     for name in self._required:
                         if row.get(name) is None:
                             raise ValueInvalid(name, MISSING)
                     rows.append(row)
+                    rescued.append(told)
                 except ValueInvalid as error:
                     if taken:
-                        yield taken, _table_of(rows, columns)
+                        yield taken, with_rescued(_table_of(rows, columns), rescued)
                     yield 1, error
-                    rows, taken = [], 0
+                    rows, rescued, taken = [], [], 0
                     continue
             taken += 1
         if taken:
-            yield taken, _table_of(rows, columns)
+            yield taken, with_rescued(_table_of(rows, columns), rescued)
+
+    def _row(self, reader: RecordReader, line: str) -> tuple[dict[str, Any], str | None]:
+        """The values of one line, and what is rescued of it."""
+        if not self._layout.rescues:
+            return reader.read(line), None
+        row, texts = reader.rescue(line)
+        return row, rescued_json(self._path, texts)
 
     def _with_times(self, table: pa.Table) -> pa.Table:
         for place, field in enumerate(self._columns):

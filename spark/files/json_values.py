@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from decimal import Decimal, InvalidOperation
 from json import decoder
 from typing import Any
@@ -82,15 +82,48 @@ class RecordReader:
 
     is_inferred: whether no user has declared them, so that a double has to print its number again.
     leaves_out_others: whether fields that are no columns are left out, instead of refused.
+    declared: columns that a user has declared all the same.
     """
 
-    def __init__(self, columns: pa.Schema, is_inferred: bool, leaves_out_others: bool) -> None:
-        self._is_inferred, self._leaves_out_others = is_inferred, leaves_out_others
-        self._reads = {one.name: self._reader(one.type) for one in columns}
+    def __init__(
+        self,
+        columns: pa.Schema,
+        is_inferred: bool,
+        leaves_out_others: bool,
+        declared: Container[str] = (),
+    ) -> None:
+        self._leaves_out_others = leaves_out_others
+        self._reads = {
+            one.name: self._reader(one.type, is_inferred and one.name not in declared)
+            for one in columns
+        }
 
     def read(self, line: str) -> dict[str, Any]:
         """The values of the columns that are there. Raises ValueInvalid."""
         return _read_record(line, lambda at: self._members(line, at, self._reads))
+
+    def rescue(self, line: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """The values of the columns that fit, and the JSON texts of the others by name. Raises
+        ValueInvalid for what is no record.
+        """
+        rescued: dict[str, str] = {}
+        values: dict[str, Any] = {}
+
+        def member(name: str, at: int) -> int:
+            if name in values or name in rescued:
+                raise _twice(name).within(name)
+            try:
+                if name not in self._reads:
+                    raise _Unfit(_unexpected(name))
+                values[name], end = self._reads[name](line, at)
+            except _Unfit:
+                found, end = _whole(line, at)
+                if found is not None:
+                    rescued[name] = line[at:end]
+            return end
+
+        found = _read_record(line, lambda at: (values, _over_members(line, at, "}", member)))
+        return found, rescued
 
     def _members(self, line: str, at: int, reads: dict[str, Read]) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
@@ -124,16 +157,16 @@ class RecordReader:
 
         return items, _over_members(line, at, "]", item)
 
-    def _reader(self, kind: pa.DataType) -> Read:
+    def _reader(self, kind: pa.DataType, is_inferred: bool) -> Read:
         if pa.types.is_struct(kind):
-            reads = {one.name: self._reader(one.type) for one in kind}
+            reads = {one.name: self._reader(one.type, is_inferred) for one in kind}
             return _nested("{", kind, lambda line, at: self._members(line, at, reads))
         if _is_list(kind):
-            read = self._reader(kind.value_type)
+            read = self._reader(kind.value_type, is_inferred)
             return _nested("[", kind, lambda line, at: self._items(line, at, read))
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return _read_text
-        return _plain(kind, self._is_inferred)
+        return _plain(kind, is_inferred)
 
 
 def whole_record(line: str) -> dict[str, Any]:

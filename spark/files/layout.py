@@ -1,7 +1,7 @@
 """Inferences from a file's name and its first bytes: format, header, column names and types.
 
-Decides: formats by extension; column types of CSV and JSON lines, inferred from a bounded sample
-of one file, of CSV by `round_trip`; a column without a value in the sample becomes a string column.
+Decides: formats by extension; column types of CSV and JSON lines, inferred from a bounded sample,
+of CSV by `round_trip`; a column without a value in the sample becomes a string column.
 Leaves to others: which files there are (`enumeration`) and reading them to the end (`reader`).
 Runs on the driver, and for the header in tasks.
 """
@@ -15,7 +15,8 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
@@ -201,6 +202,13 @@ def read_first_record(file: BinaryIO, dialect: Dialect, encoding: str) -> Header
     return Header(names, start + end, text)
 
 
+class Others(NamedTuple):
+    """The beginnings of other files: JSON lines, and the texts of columns of CSV."""
+
+    json_lines: bytes = b""
+    csv_texts: Mapping[str, Sequence[pa.Array]] = MappingProxyType({})
+
+
 class FirstRecordBad(ValueError):
     """The first record of a file does not parse: its offset, the column if it is one's, why."""
 
@@ -212,12 +220,14 @@ def infer_schema(
     encoding: str,
     sample_bytes_max: int,
     leaves_bad_rows: bool = False,
+    others: Callable[[Sequence[str]], Others] = lambda names: Others(),
 ) -> pa.Schema | None:
     """Column names and types of a CSV or JSON lines file; none if it has no row. A column without
     a value has no type yet, see `fill_types`.
 
-    leaves_bad_rows: whether records that do not parse are left out of the sample. Raises
-    FirstRecordBad unless they are, and `ValueError` (of which pyarrow's `ArrowInvalid` and
+    others: what other files of its source have, for columns of these names. leaves_bad_rows:
+    whether records that do not parse are left out of the sample. Raises FirstRecordBad unless they
+    are, and `ValueError` (of which pyarrow's `ArrowInvalid` and
     `NotText` are two) if not one can be parsed.
     """
     start = data_start(file, file_format, dialect, encoding)
@@ -230,7 +240,7 @@ def infer_schema(
     while True:
         try:
             text = as_utf8(sample, encoding, start)
-            schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows)
+            schema = _schema_of(text, file_format, names, dialect, leaves_bad_rows, others)
             break
         except (pa.ArrowInvalid, NotText, RecordMalformed, ValueInvalid) as error:
             # Reading will tell where exactly the file is bad; the part before has types as well.
@@ -273,16 +283,23 @@ def _schema_of(
     names: Sequence[str],
     dialect: Dialect,
     leaves_bad_rows: bool,
+    others: Callable[[Sequence[str]], Others],
 ) -> pa.Schema | None:
     if not sample.strip():
         return None
     if file_format == "csv":
-        return _schema_of_csv(sample, names, dialect, leaves_bad_rows)
-    return infer_json(sample)
+        return _schema_of_csv(sample, names, dialect, leaves_bad_rows, others)
+    own = infer_json(sample)
+    more = others(()).json_lines
+    return infer_json(b"\n".join((sample, more))) if own is not None and more else own
 
 
 def _schema_of_csv(
-    sample: bytes, names: Sequence[str], dialect: Dialect, leaves_bad_rows: bool
+    sample: bytes,
+    names: Sequence[str],
+    dialect: Dialect,
+    leaves_bad_rows: bool,
+    others: Callable[[Sequence[str]], Others],
 ) -> pa.Schema | None:
     leave = (lambda _: "skip") if leaves_bad_rows else None
     # Without a header, the first row tells how many columns there are.
@@ -292,8 +309,11 @@ def _schema_of_csv(
     # Of rows that are all bad the columns are known as well, and each row is to be rejected.
     if not table.num_rows and not names:
         return None
-    nothing = no_value_of(dialect)
-    kinds = [infer(without(texts, nothing)) for texts in table.columns]
+    nothing, more = no_value_of(dialect), others(columns).csv_texts
+    kinds = []
+    for name, texts in zip(columns, table.columns, strict=True):
+        own = without(texts, nothing)
+        kinds.append(infer(pa.chunked_array([*own.chunks, *more.get(name, ())], pa.string())))
     return pa.schema(list(zip(columns, kinds, strict=True)))
 
 

@@ -7,8 +7,9 @@ Runs in a task, and on the driver for the sample from which types are inferred.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimit
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.records import BYTE_ORDER_MARK
 from epochgate.spark.files.rejected import MISSING, ValueInvalid
+from epochgate.spark.files.rescuing import rescued_json, with_rescued
 from epochgate.spark.files.round_trip import KINDS, has_empty, typed, why_not
 from epochgate.spark.files.split import SourceLayout
 from epochgate.spark.files.times import times_of
@@ -101,17 +103,24 @@ def without(texts: pa.ChunkedArray, nothing: pa.Array) -> pa.ChunkedArray:
 class RecordParser:
     """Parses records of one file; `names` are the columns of its header, if it has one.
 
-    `quoting`: that by which its records are found, if they are.
+    `quoting`: that by which its records are found, if they are. `path`: of the file, for rescued
+    values.
     """
 
     def __init__(
-        self, layout: SourceLayout, names: Sequence[str] | None, quoting: Quoting | None = None
+        self,
+        layout: SourceLayout,
+        names: Sequence[str] | None,
+        quoting: Quoting | None = None,
+        path: str = "",
     ) -> None:
-        self._layout = layout
+        self._layout, self._path = layout, path
         self._quoting = quoting or Quoting(layout.dialect)
         self._names = list(layout.schema.names if names is None else names)
         # The order and all else of what is read is left to the reader; only names count here.
         stored = set(layout.schema.names)
+        known = stored.union(layout.partitions.names)
+        self._others = [one for one in self._names if layout.rescues and one not in known]
         self._wanted = [name for name in layout.output_schema.names if name in stored]
         self._required = [name for name in self._wanted if not layout.schema.field(name).nullable]
         self._nothing = no_value_of(layout.dialect)
@@ -120,7 +129,7 @@ class RecordParser:
         self._has_gaps: dict[str, bool] = {}
         for name in self._wanted:
             kind = layout.schema.field(name).type
-            if layout.is_inferred and kind in KINDS:
+            if layout.is_inferred and kind in KINDS and name not in layout.hinted:
                 self._inferred[name] = kind
             elif pa.types.is_timestamp(kind) and kind.tz is not None:
                 self._instants.append(name)
@@ -135,7 +144,53 @@ class RecordParser:
         for name in self._required:
             if table.column(name).null_count:
                 raise ValueInvalid(name, MISSING)
+        if self._others:
+            others = self._texts(text, self._others)
+            told = [rescued_json(self._path, _said(row)) for row in others.to_pylist()]
+            table = with_rescued(table, told)
         return table
+
+    def rescue(self, text: bytes) -> pa.Table | None:
+        """One record whose values do not all fit, with those that do; none if it is no record."""
+        try:
+            (texts,) = self._texts(text, [*self._wanted, *self._others]).to_pylist()
+            if not self._wanted:
+                return None
+            columns, rescued = [], _said({one: texts[one] for one in self._others})
+            for name in self._wanted:
+                column = self._alone(text, name)
+                if column is None:
+                    rescued[name] = json.dumps(texts[name], ensure_ascii=False)
+                    column = pa.chunked_array([pa.nulls(1, self._layout.schema.field(name).type)])
+                if name in self._required and column.null_count:
+                    return None
+                columns.append(column)
+            told = rescued_json(self._path, rescued)
+        except (pa.ArrowException, RecordMalformed, ValueInvalid):
+            return None
+        return with_rescued(pa.table(columns, names=self._wanted), [told])
+
+    def _alone(self, text: bytes, name: str) -> pa.ChunkedArray | None:
+        """The value of one column of a record; none if it does not fit."""
+        kind = self._layout.schema.field(name).type
+        try:
+            if name in self._inferred:
+                return self._typed(name, self._texts(text, [name]).column(0), kind)
+            if name in self._instants:
+                texts = without(self._texts(text, [name]).column(0), self._nothing)
+                return instants_of(name, texts, kind)
+            schema = pa.schema([pa.field(name, kind)])
+            dialect, quoting = self._layout.dialect, self._quoting
+            table = parse_csv(text, self._names, dialect, schema, [name], quoting=quoting)
+        except (pa.ArrowInvalid, ValueInvalid):
+            return None
+        return table.column(0)
+
+    def _texts(self, text: bytes, names: Sequence[str]) -> pa.Table:
+        """These columns as they stand there."""
+        schema = pa.schema([pa.field(name, pa.string()) for name in names])
+        dialect, quoting = self._layout.dialect, self._quoting
+        return parse_csv(text, self._names, dialect, schema, names, quoting=quoting)
 
     def explain(self, error: Exception, text: str) -> tuple[str | None, str]:
         """The column, if it is one column's fault, and what is wrong with this one record."""
@@ -218,6 +273,11 @@ class RecordParser:
         index = self._layout.schema.get_field_index(name)
         kind = self._layout.schema.field(index).type if index >= 0 else "unknown"
         return f"the column is {kind}"
+
+
+def _said(texts: Mapping[str, str | None]) -> dict[str, str]:
+    """The fields that say something, as JSON."""
+    return {name: json.dumps(text, ensure_ascii=False) for name, text in texts.items() if text}
 
 
 def instants_of(name: str, there: pa.ChunkedArray, kind: pa.TimestampType) -> pa.ChunkedArray:

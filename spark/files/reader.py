@@ -305,11 +305,14 @@ class SplitReader:
                 is_csv = split.format == "csv"
                 records = RecordBlocks(
                     split,
-                    RecordParser(layout, names, quoting) if is_csv else JsonLines(layout),
+                    RecordParser(layout, names, quoting, split.path)
+                    if is_csv
+                    else JsonLines(layout, split.path),
                     ends,
                     self._encoding,
                     lines,
                     reopened,
+                    layout.rescues,
                 )
                 blocks = record_blocks(
                     file, offset, None if whole else split.end, ends, self._block_bytes

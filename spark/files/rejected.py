@@ -13,7 +13,7 @@ from typing import Literal
 import pyarrow as pa
 
 MISSING = "there is no value, and the column is NOT NULL"
-OnBadRow = Literal["fail", "reject"]
+OnBadRow = Literal["fail", "reject", "rescue"]
 
 REJECTED_SCHEMA = pa.schema(
     [

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from epochgate.errors import UsageError
+from epochgate.spark.files.rescuing import RESCUED
 
 if TYPE_CHECKING:
     from epochgate.spark.files.split import FileSplit
@@ -60,11 +61,13 @@ class SourceColumnInFile(UsageError):
 
     def __str__(self) -> str:
         path, name = self.args
+        rescues = name.lower() == RESCUED.name
+        option = "--on-bad-row rescue (on_bad_row" if rescues else "--add-column (add_columns"
+        other = "Read other --columns" if rescues else f"Name the added one _{name} for instance"
         return (
-            f"{path!r} has a column {name!r}, which --add-column (add_columns in Python) adds as "
-            f"well: the one would hide the other. Give the added one another name, such as "
-            f"_{name}=..., or start with --on-bad-file skip (on_bad_file), which records the file "
-            "and continues without it."
+            f"{path!r} has a column {name!r}, which {option} in Python) adds as "
+            f"well: the one would hide the other. {other}, or start with --on-bad-file skip "
+            "(on_bad_file), which records the file and continues without it."
         )
 
 
@@ -88,6 +91,8 @@ def parse_added(texts: Iterable[str]) -> SourceColumns:
         if equals and not name:
             raise SourceColumnUnusable(text, "the column has no name")
         name = name or fact.replace(".", "_")
+        if name.lower() == RESCUED.name:
+            raise SourceColumnUnusable(text, f"{name!r} is the column of rescued values")
         if name.lower() in map(str.lower, added):
             raise SourceColumnUnusable(text, f"the name {name!r} is given twice")
         added[name] = fact
@@ -105,9 +110,9 @@ def without(columns: pa.Schema, added: SourceColumns) -> pa.Schema:
     return pa.schema([field for field in columns if field.name not in names])
 
 
-def require_apart(path: str, added: SourceColumns, names: Iterable[str]) -> None:
+def require_apart(path: str, added: SourceColumns, names: Iterable[str], *, rescues: bool) -> None:
     """Refuse a file that has a column of an added one's name. Raises SourceColumnInFile."""
-    known = {name.lower() for name, _ in added}
+    known = {name.lower() for name, _ in added} | ({RESCUED.name} if rescues else set())
     if known and (both := next((name for name in names if name.lower() in known), None)):
         raise SourceColumnInFile(path, both)
 

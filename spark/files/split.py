@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import IncompatibleState
+from epochgate.spark.files.rescuing import RESCUED
 from epochgate.spark.files.source_columns import SourceColumns, counts_rows, schema_of, without
 
 Format = Literal["parquet", "csv", "jsonl"]
@@ -172,7 +173,8 @@ class SourceLayout:
     and fields that the schema lacks are left out; if neither, a file that has one is refused.
     `is_inferred`: whether the types are those of the texts of a sample, so that a text which its
     value would not print again is refused (`round_trip`). `added`: columns that say where a row
-    comes from.
+    comes from. `hinted`: the names of columns whose types a user has declared, among inferred ones.
+    `rescues`: whether values that do not fit go into a column of their own.
     """
 
     format: Format
@@ -184,6 +186,8 @@ class SourceLayout:
     leaves_out_others: bool = False
     is_inferred: bool = False
     added: SourceColumns = ()
+    hinted: tuple[str, ...] = ()
+    rescues: bool = False
 
     @property
     def own_schema(self) -> pa.Schema:
@@ -196,7 +200,8 @@ class SourceLayout:
     @property
     def output_schema(self) -> pa.Schema:
         """The schema of the batches that a reader yields: the added columns come last."""
-        return pa.schema([*self.own_schema, *schema_of(self.added)])
+        rescued = [RESCUED] if self.rescues else []
+        return pa.schema([*self.own_schema, *rescued, *schema_of(self.added)])
 
     @property
     def counts_rows(self) -> bool:
@@ -221,6 +226,7 @@ class SourceLayout:
             takes_new_fields=False,
             leaves_out_others=not is_inferred,
             is_inferred=is_inferred and self.format != "parquet",
+            hinted=(),
         )
 
     def to_bytes(self) -> bytes:
@@ -236,6 +242,8 @@ class SourceLayout:
             self.leaves_out_others,
             self.is_inferred,
             [list(one) for one in self.added],
+            list(self.hinted),
+            self.rescues,
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -253,7 +261,8 @@ class SourceLayout:
             file_format, schema, dialect_values, projection, partitions, *others = values
             dialect = Dialect.from_list(dialect_values)
         if len(others) > _ADDED_AT:
-            others[_ADDED_AT] = tuple(map(tuple, others[_ADDED_AT]))
+            added, hinted, *others[_ADDED_AT:] = others[_ADDED_AT:]
+            others[_ADDED_AT:_ADDED_AT] = [tuple(map(tuple, added)), tuple(hinted)]
         return cls(
             file_format,
             pa.ipc.read_schema(pa.py_buffer(schema)),

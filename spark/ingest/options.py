@@ -60,7 +60,8 @@ class IngestOptions:
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. delimiter, quote, header, null, escape: of CSV files, see
     `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
-    none to infer it. add_columns: columns that say where a row comes from, such as
+    none to infer it. schema_hints: the same for some columns, where those of the others are
+    inferred. add_columns: columns that say where a row comes from, such as
     "source_file=file.path" (`epochgate.spark.files.source_columns`). schema_evolution: "none",
     "add" for new columns, "widen" for wider types as
     well. partition_by: columns whose values are in the names of directories below each checkpoint;
@@ -68,7 +69,8 @@ class IngestOptions:
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
     checkpoint first, in parallel, before the driver's step; not into Iceberg.
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
-    in the table `rejected_path`. on_bad_file: "fail", or "skip" to leave it out and record it in
+    in the table `rejected_path`, or "rescue" to keep its values that do not fit as text in a column
+    `_rescued`. on_bad_file: "fail", or "skip" to leave it out and record it in
     the file `bad_files_path`. on_changed_file: of a file whose content is
     another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
     to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
@@ -107,6 +109,7 @@ class IngestOptions:
     columns: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
     schema: str | pa.Schema | None = None
+    schema_hints: str | pa.Schema | None = None
     add_columns: tuple[str, ...] = ()
     schema_evolution: SchemaEvolution = "none"
     delimiter: str = ","
@@ -230,6 +233,11 @@ class IngestOptions:
                 f"--columns {', '.join(missing)} (columns in Python): --schema (schema) has "
                 f"{', '.join(names)}; name the columns in both"
             )
+        if self.schema is not None and len(self.hints):
+            raise IngestMisconfigured(
+                "--schema and --schema-hints (schema and schema_hints in Python) are given "
+                "together, and the schema has all columns; leave one of them out"
+            )
         if both := next((name for name, _ in self.added if name in names), None):
             raise IngestMisconfigured(
                 f"--add-column {both} (add_columns in Python): --schema (schema) has a column of "
@@ -273,6 +281,14 @@ class IngestOptions:
     def added(self) -> SourceColumns:
         """The columns that say where a row comes from. Raises SourceColumnUnusable."""
         return parse_added(self.add_columns)
+
+    @property
+    def hints(self) -> pa.Schema:
+        """The columns whose types are declared beside inferred ones. Raises SchemaUnreadable."""
+        given = self.schema_hints
+        if isinstance(given, str):
+            return parse_schema(given, "--schema-hints (schema_hints in Python)")
+        return pa.schema([]) if given is None else given
 
     @property
     def arrow_schema(self) -> pa.Schema | None:

@@ -238,6 +238,7 @@ def enumeration_factory(
             settle_s=options.settle_s,
             encoding=options.encoding,
             added=options.added,
+            hints=options.hints,
             segments=segments,
             forget_after_s=options.forget_after_s,
             split_bytes_target=options.split_bytes_target,

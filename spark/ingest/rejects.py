@@ -32,7 +32,7 @@ def reject_sink(
     """The sink of the table; none if this start has nothing to do with one."""
     path = options.rejected_path
     has_begun = not is_url(path) and os.path.isdir(working_directory_of(path))
-    if options.on_bad_row != "reject" and not has_begun:
+    if options.on_bad_row == "fail" and not has_begun:
         return None
     return ParquetSink(
         path,

@@ -9,6 +9,9 @@ from epochgate.spark.files import FileEnumeration, SplitReader
 from epochgate.spark.files.reader import ReadBatch
 from epochgate.spark.files.rejected import RejectedRow
 
+FIRST_ALONE = {"sample_bytes_max": 15}
+"""Of the sample, no other file than the first gets a whole line."""
+
 
 def write(path: Path, text: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)

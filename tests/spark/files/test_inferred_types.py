@@ -11,7 +11,7 @@ import pytest
 
 from epochgate.spark.files import BadRow, FileEnumeration, SourceLayout, SplitReader
 from epochgate.spark.files.dialect import Dialect
-from tests.spark.files.reading import rejected, rows, write
+from tests.spark.files.reading import FIRST_ALONE, rejected, rows, write
 
 
 def types(source: Path, **options: Any) -> list[str]:
@@ -87,14 +87,15 @@ def test_what_a_later_file_brings_is_the_same_text_or_a_bad_row(
 ) -> None:
     write(tmp_path / "a.csv", f"id,v\n1,{first}\n")
     write(tmp_path / "b.csv", f"v,id\n{first},2\n{later},3\n{first},4\n")
-    read = rows(tmp_path, on_bad_row="reject", block_bytes=block_bytes)
+    options: dict[str, Any] = {"block_bytes": block_bytes, **FIRST_ALONE}
+    read = rows(tmp_path, on_bad_row="reject", **options)
     assert [row["id"] for row in read] == ([1, 2, 3, 4] if told is None else [1, 2, 4])
-    found = rejected(tmp_path, block_bytes=block_bytes)
+    found = rejected(tmp_path, **options)
     assert [(one.line, one.column_name) for one in found] == ([] if told is None else [(3, "v")])
     if told is not None:
         assert told in found[0].reason
         with pytest.raises(BadRow, match=r"line 3, column 'v'.*--schema"):
-            rows(tmp_path, block_bytes=block_bytes)
+            rows(tmp_path, **options)
 
 
 @pytest.mark.parametrize("null", [None, ("",), ("-",)])

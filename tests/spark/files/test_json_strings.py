@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from epochgate.spark.files import BadFile
-from tests.spark.files.reading import rows, write
+from tests.spark.files.reading import FIRST_ALONE, rows, write
 
 LOOKS_LIKE_A_TIME = [
     "2024-01-02",
@@ -84,4 +84,4 @@ def test_a_string_is_no_number_of_a_column_of_large_integers(
     line = json.dumps({"v": place("...")}).replace('"..."', string)
     write(tmp_path / "b.jsonl", f"{lines({'v': place(7)})}{line}\n")
     with pytest.raises(BadFile, match="line 2, column 'v'"):
-        rows(tmp_path)
+        rows(tmp_path, **FIRST_ALONE)

@@ -151,8 +151,11 @@ def test_a_text_that_is_no_value_of_a_known_column_is_a_bad_row(
 ) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("x,price\n1,1\n")
+    first = SimulatedIngest(options_for(tmp_path, schema_evolution=mode))
+    first.run()
+    assert first.leave().state == "finished"
     (tmp_path / "in" / "b.csv").write_text(second)
-    simulated = SimulatedIngest(options_for(tmp_path, schema_evolution=mode))
+    simulated = SimulatedIngest(options_for(tmp_path, schema_evolution=mode), name="again")
     simulated.run()
     result = simulated.leave()
     assert result.state == "failed"

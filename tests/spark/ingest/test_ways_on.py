@@ -48,7 +48,7 @@ def torn(path: Path) -> None:
 
 
 def with_a_bad_row(path: Path) -> None:
-    written(path, path.read_text() + "no number,text\n")
+    written(path, path.read_text() + "1,text,more\n")
 
 
 def grown(path: Path) -> None:
