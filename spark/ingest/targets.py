@@ -118,7 +118,11 @@ def sink_of(
         from epochgate.spark.delta_sink import DeltaSink
 
         return DeltaSink(
-            options.target_path, options.file_bytes, files=files, commit_in=options.commit_in
+            options.target_path,
+            options.file_bytes,
+            files=files,
+            commit_in=options.commit_in,
+            open_objects=open_objects,
         )
     if target.scheme == POSTGRES:
         from epochgate.spark.postgres_sink import PostgresSink

@@ -131,6 +131,11 @@ def run_of(path: str) -> str:
     return path.split("/", 2)[1]
 
 
+def is_staged(path: str) -> bool:
+    """Return whether a writer has given a file this path, relative to the working directory."""
+    return _STAGED.fullmatch(path) is not None
+
+
 def staged_path(
     run_id: str, subtask: int, attempt: int, sequence: int, *, in_place: bool = False
 ) -> str:

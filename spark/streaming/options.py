@@ -173,11 +173,10 @@ def _bytes(option: str, text: str) -> int:
 
 
 def _insist_on_place(kind: str, path: str) -> None:
-    if is_remote(path) and not (kind == PARQUET and is_url(path)):
-        stores = " For Parquet files also s3://, gs:// or abfss://." if kind == PARQUET else ""
+    if is_remote(path) and not is_url(path):
         raise OptionsWrong(
             f"the option 'path' is {path!r}, and the sink {kind!r} does not write there: give a "
-            f"directory that is mounted wherever tasks run.{stores}"
+            "directory that is mounted wherever tasks run, or a URL of s3://, gs:// or abfss://"
         )
     if os.path.isfile(path):
         raise OptionsWrong(f"the option 'path' is {path!r}, which is a file; give a directory")

@@ -8,12 +8,15 @@ zombie can never write over another's. One writer per subtask attempt, on the ta
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from epochgate.runtime import OperatorContext, SinkWriter
-from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.filesystem import LocalFileSystem, WrittenOnce
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.files.evolution import can_hold
 from epochgate.spark.parquet_sink.staging import StagingWriter
 from epochgate.spark.tables.staged import WORKING
@@ -22,10 +25,11 @@ from epochgate.spark.values.formats import TableTypes
 
 
 class TableSinkWriter(SinkWriter):
-    """Stages record batches below the table's working directory, with the table's types.
+    """Stages record batches below the table's working directory, or uploads them to where they
+    stay, with the table's types.
 
-    directory: the table's; "" where the coordinator tells it. may_grow: whether new columns become
-    columns of the table.
+    directory: the table's, or its URL; "" where the coordinator tells it. may_grow: whether new
+    columns become columns of the table. open_objects: with what a table at a URL is opened.
     """
 
     def __init__(
@@ -36,7 +40,9 @@ class TableSinkWriter(SinkWriter):
         file_bytes: int,
         *,
         may_grow: bool = False,
+        open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
+        self._open_objects = open_objects
         self._directory, self._types, self._context = directory, types, context
         self._file_bytes, self._may_grow = file_bytes, may_grow
         self._where = f"subtask {context.subtask}, attempt {context.attempt}"
@@ -78,23 +84,29 @@ class TableSinkWriter(SinkWriter):
         _, packed, *told = event
         agreed = pa.ipc.read_schema(pa.py_buffer(packed))
         if self._staging is None:
-            context = self._context
-            table = os.path.join(*told, self._directory)
-            self._staging = StagingWriter(
-                os.path.join(table, WORKING),
-                context.run_id,
-                context.subtask,
-                context.attempt,
-                schema=bare(agreed),
-                files=LocalFileSystem.of_table(table),
-                roll_bytes=self._file_bytes,
-            )
+            self._staging = self._begin(self._directory or told[0], bare(agreed))
         elif self._may_grow and agreed != self._agreed:
             self._staging.change_schema(bare(agreed))
             self._asked = self._fitting = None
         else:
             return
         self._agreed = agreed
+
+    def _begin(self, table: str, schema: pa.Schema) -> StagingWriter:
+        is_object = is_url(table)
+        files: WrittenOnce = (
+            ObjectFiles(self._open_objects(table)) if is_object else LocalFileSystem.of_table(table)
+        )
+        return StagingWriter(
+            "" if is_object else os.path.join(table, WORKING),
+            self._context.run_id,
+            self._context.subtask,
+            self._context.attempt,
+            schema=schema,
+            files=files,
+            roll_bytes=self._file_bytes,
+            in_place=is_object,
+        )
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; OutputSchemaChanged, ValueMissing, ValueDoesNotFit and DiskFull end the
