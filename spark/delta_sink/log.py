@@ -124,7 +124,7 @@ class DeltaLog:
         """The versions after this one whose entries change rows and name no application.
 
         Such an entry may be of any writer. Maintenance changes no rows, and writers that are done
-        once name themselves. A version whose file is gone counts as well.
+        once name themselves. A version whose file is gone counts as well. Raises LogFailed.
         """
         versions = range(after + 1, self.version() + 1)
         return [version for version in versions if self._is_of_anyone(version)]
@@ -188,10 +188,13 @@ class DeltaLog:
             if self._objects is None:
                 with open(os.path.join(self.path, name), "rb") as file:
                     return _actions(file.read())
-            with self._translating():
-                return _actions(self._objects.get(name))
+            return _actions(self._objects.get(name))
         except FileNotFoundError:
             return []
+        except OSError as error:
+            if self._objects is None:
+                raise
+            raise LogFailed(self.path, str(error)) from error
 
     def named_since(self, moment_ns: int) -> tuple[int, set[str]]:
         """The paths that entries since this moment name, in the time of the object store, or since
@@ -332,10 +335,7 @@ class DeltaLog:
         except Exception as error:
             if isinstance(error, self._delta.exceptions.CommitFailedError):
                 raise LogOvertaken(self.path, str(error)) from error
-            is_store = self._objects is not None and isinstance(error, OSError)
-            if isinstance(error, FileNotFoundError) and is_store:
-                raise
-            if is_store:
+            if self._objects is not None and isinstance(error, OSError):
                 said = _TREE.sub(": ", str(error)).strip()
                 raise LogFailed(self.path, what_was_said(said)) from error
             if isinstance(error, self._delta.exceptions.DeltaError):

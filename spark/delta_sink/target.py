@@ -177,6 +177,7 @@ class DeltaTarget:
         """Remove what earlier runs have staged and is not in `keep`; returns their paths.
 
         For use after `claim`; looks at several runs again, whose tasks may have written on since.
+        Raises TargetUnreachable.
         """
         if self._driver is None and is_url(self.path):
             return []  # a driver from before may be making the table of what it has staged
@@ -236,9 +237,9 @@ class DeltaTarget:
         at the files, and moved them.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        BehindCheckpoint, CommittableMissing, CommittableDamaged, TargetDamaged, or RetryLater: who
-        has come before, and whether a commit without an answer took effect, is what the next look
-        tells.
+        BehindCheckpoint, TableAhead, CommittableMissing, CommittableDamaged, TargetDamaged, or
+        RetryLater: who has come before, and whether a commit without an answer took effect, is what
+        the next look tells.
         """
         try:
             files = sorted(committables)
