@@ -25,6 +25,7 @@ from epochgate.runtime.objects.errors import what_was_said
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.parquet_sink.partitions import values_of
 from epochgate.spark.tables.errors import TableUnusable
 
 HISTORY_LOOKED_AT = 100
@@ -231,13 +232,16 @@ class DeltaLog:
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
         configuration: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
     ) -> None:
-        """Make the table, with its first files and these table properties.
+        """Make the table, with its first files, these table properties and partitions.
 
         Raises LogFailed or LogOvertaken, also if there is one by now.
         """
         with self._translating():
-            self._create(schema, files, transactions, metadata, dict(configuration or {}))
+            self._create(
+                schema, files, transactions, metadata, dict(configuration or {}), partition_by
+            )
         self._make_durable(-1)
 
     def _create(
@@ -247,12 +251,14 @@ class DeltaLog:
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
         configuration: dict[str, str],
+        partition_by: Sequence[str],
     ) -> None:
         self._actions.create_table_with_add_actions(
             self.path,
             self._delta.Schema.from_arrow(schema),
             [self._added(*named) for named in files.items()],
             mode="error",
+            partition_by=list(partition_by),
             configuration=configuration,
             storage_options=self._settings,
             commit_properties=self._properties(transactions, metadata, retries=0),
@@ -322,7 +328,7 @@ class DeltaLog:
         return self._actions.AddAction(
             path=path,
             size=file.size_bytes,
-            partition_values={},
+            partition_values=values_of(file.directory),
             modification_time=int(time.time() * 1000),
             data_change=True,
             stats=json.dumps({"numRecords": file.rows}),

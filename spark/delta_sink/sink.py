@@ -22,9 +22,10 @@ from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.delta_sink.log import DeltaLog
-from epochgate.spark.delta_sink.target import DeltaTarget, place_of
+from epochgate.spark.delta_sink.target import PARTITIONED, DeltaTarget, place_of
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.gathered import CommitIn, Gathering
+from epochgate.spark.parquet_sink.partitions import require_partitionable
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
@@ -51,7 +52,8 @@ class DeltaSink(CountingSink):
     file_bytes: a file ends once it is as large, or with its checkpoint. `log`, `files` and
     `open_objects`: with what it writes, for tests. commit_in: "tasks" to have each task look at its
     files and give them their names in the table, in parallel; the driver writes the entry of the
-    log.
+    log. partition_by: the columns of a new table's partitions; those of one that is there if none
+    are given.
     """
 
     path: str
@@ -60,16 +62,11 @@ class DeltaSink(CountingSink):
     files: FileSystem | None = None
     commit_in: CommitIn = "driver"
     open_objects: Callable[[str], ObjectStore] = open_url
+    partition_by: tuple[str, ...] = ()
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        return TableSinkWriter(
-            place_of(self.path),
-            DELTA,
-            context,
-            self.file_bytes,
-            open_objects=self.open_objects,
-        )
+        return TableSinkWriter(DELTA, context, self.file_bytes, open_objects=self.open_objects)
 
     @property
     def has_task_committer(self) -> bool:
@@ -97,6 +94,7 @@ class DeltaSink(CountingSink):
             log=self.log,
             files=self.files,
             open_objects=self.open_objects,
+            partition_by=self.partition_by,
         )
         target.claim(start.restored_checkpoint, start=start)
         try:
@@ -106,8 +104,9 @@ class DeltaSink(CountingSink):
             raise
 
     def accepts(self, schema: pa.Schema) -> None:
-        """Raises TypeNotInTable, ColumnNeverFits, and what the log raises."""
+        """Raises TypeNotInTable, ColumnNeverFits, PartitionUnusable, and what the log raises."""
         DELTA.accepts(schema)
+        require_partitionable(schema, self.partition_by, PARTITIONED)
         log = self.log(place_of(self.path))
         if log.read():
             require_held(log.schema(), schema)
@@ -119,4 +118,4 @@ class DeltaSink(CountingSink):
         """
         if not isinstance(committer, DeltaCommitter):
             raise TypeError(f"a DeltaSink has no {type(committer).__name__}")
-        return SchemaProvider(operator_id, committer.target.schema())
+        return SchemaProvider(operator_id, committer.target.schema(), told=committer.target.told())

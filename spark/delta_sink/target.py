@@ -37,6 +37,7 @@ from epochgate.spark.parquet_sink.errors import (
     TargetUnreachable,
     translating,
 )
+from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 from epochgate.spark.tables.staged import Staged, StagedFiles
 from epochgate.spark.tables.staged_objects import StagedObjects
@@ -48,6 +49,10 @@ _FORGETS = "delta.setTransactionRetentionDuration"
 _RESTORED = (
     "Restore the table to which it has committed (with its working directory, which lies beside it)"
 )
+PARTITIONED = (pa.types.is_timestamp,)
+"""Kinds of columns by which a table can be partitioned, beside those of Parquet files. The library
+misreads decimals between 0 and -1.
+"""
 NEW_TABLE = {"delta.logRetentionDuration": "interval 1 days"}
 """Properties of a table that a job creates. The library lists all entries of the log for each
 commit, and by default entries are kept for thirty days.
@@ -86,6 +91,7 @@ class DeltaTarget:
         log: Callable[[str], DeltaLog] = DeltaLog,
         files: FileSystem | None = None,
         open_objects: Callable[[str], ObjectStore] = open_url,
+        partition_by: Sequence[str] = (),
     ) -> None:
         """Raises TableUnusable for a URL that is of no object store, ObjectStoreUnusable and
         ExtraMissing.
@@ -103,6 +109,7 @@ class DeltaTarget:
             system: FileSystem = LocalFileSystem.of_table(path) if files is None else files
             self._staged = StagedFiles(system, self.path, self.path)
             self._own = DirectoryOwnership(system, self.path, self._shown, job_id)
+        self._partition_by = list(partition_by)
         self._driver: int | None = None
         self._restored: int | None = None
         self._is_shared = False
@@ -117,8 +124,8 @@ class DeltaTarget:
         `start`: says what the table has to hold.
 
         A table that is there is written to; one that is not is made by the first commit of rows.
-        Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind, LocksRefused or
-        BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
+        Raises TargetLocked, TargetNotEmpty, TableUnusable, PartitioningChanged, PartitionUnusable,
+        TableAhead, TableBehind, LocksRefused or BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
         it all the time; the table is not changed then.
         """
         self._checkpoints = "" if start is None else start.checkpoints
@@ -149,7 +156,8 @@ class DeltaTarget:
         """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
         each of its checkpoints has the same rows, whichever driver commits it first.
 
-        Raises TargetNotEmpty, TableUnusable or TableAhead; the table is not changed then.
+        Raises TargetNotEmpty, TableUnusable, PartitioningChanged, PartitionUnusable or TableAhead;
+        the table is not changed then.
         """
         if self._log.read():
             self._require_usable()
@@ -168,6 +176,10 @@ class DeltaTarget:
     def schema(self) -> pa.Schema | None:
         """The table's schema, for new writers to keep to; none if there is no table."""
         return self._log.schema() if self._driver is not None else None
+
+    def told(self) -> tuple[str, ...]:
+        """Return what tasks are told: the table's place, and the columns of its partitions."""
+        return (self.path, *self._partition_by)
 
     def rows(self) -> int:
         """The rows that are visible."""
@@ -209,17 +221,18 @@ class DeltaTarget:
 
     def _require_possible(self, schema: pa.Schema) -> None:
         """SchemaImpossible if the first commit could not make the table: one is made elsewhere."""
-        reason = self._refused(schema)
+        reason = self._refused(schema, self._partition_by)
         if reason is not None:
             alone = [field.name for field in schema if self._refused(pa.schema([field]))]
             raise SchemaImpossible(self.path, alone, reason)
 
     @staticmethod
-    def _refused(schema: pa.Schema) -> str | None:
+    def _refused(schema: pa.Schema, partition_by: Sequence[str] = ()) -> str | None:
         """Return the reason why the library makes no table with the schema; None if it does."""
         with tempfile.TemporaryDirectory(prefix="epochgate-") as place:
             try:
-                DeltaLog(os.path.join(place, "table")).create(schema, {}, {}, {}, NEW_TABLE)
+                log = DeltaLog(os.path.join(place, "table"))
+                log.create(schema, {}, {}, {}, NEW_TABLE, partition_by)
             except LogFailed as error:
                 return str(error.args[1])
         return None
@@ -277,9 +290,13 @@ class DeltaTarget:
         elif files:
             if not self._is_shared:
                 numbers |= {self._driver_id: 1, self._maker_id: 1}
-            schema, properties = self._staged.schema_of(files[0]), NEW_TABLE
             self._log.create(
-                schema, named, numbers, metadata, {} if self._is_shared else properties
+                self._staged.schema_of(files[0]),
+                named,
+                numbers,
+                metadata,
+                {} if self._is_shared else NEW_TABLE,
+                self._partition_by,
             )
             if not self._is_shared:
                 self._require_driver()
@@ -361,12 +378,18 @@ class DeltaTarget:
             start.require_held(self._shown, None, lost)
         self._seen = version
 
+    def _require_partitions(self, columns: list[str]) -> None:
+        """PartitioningChanged or PartitionUnusable unless the table is partitioned as asked."""
+        if self._partition_by and columns != self._partition_by:
+            raise PartitioningChanged(self.path, columns, self._partition_by)
+        self._partition_by = columns
+        require_partitionable(self._log.schema(), columns, PARTITIONED)
+
     def _require_usable(self) -> None:
         metadata = self._log.metadata()
+        self._require_partitions(metadata.partition_columns)
         found, way_on = "", "Give another table, or let an engine that supports it write"
-        if metadata.partition_columns:
-            found = f"it is partitioned by {', '.join(metadata.partition_columns)}"
-        elif foreign := sorted(self._log.writer_features() - _WRITABLE):
+        if foreign := sorted(self._log.writer_features() - _WRITABLE):
             found = f"it demands {', '.join(foreign)} of its writers"
         elif rules := sorted(
             {key for key in metadata.configuration if key.startswith("delta.constraints.")}

@@ -63,7 +63,7 @@ class StagedFiles:
 
     def name(self, file: Committable) -> str:
         """Return its path below the directory of the table's files."""
-        return file.file_name
+        return file.visible_path
 
     def final(self, file: Committable) -> str:
         """Return the place where the table names it."""
@@ -83,14 +83,17 @@ class StagedFiles:
         """
         if are_moved and all(self._files.exists(self.final(file)) for file in files):
             return
-        left = set()
+        left, into = set(), {self._final} if files else set()
         for file in files:
             place, final = self.place(file), self.final(file)
             require_intact(self._files, place, file, checkpoint)
             if place != final:
+                if file.directory and os.path.dirname(final) not in into:
+                    self._files.make_directory(os.path.dirname(final))
                 self._files.rename(place, final)
                 left.add(os.path.dirname(place))
-        for directory in [self._final, *sorted(left)] if files else ():
+            into.add(os.path.dirname(final))
+        for directory in [*sorted(into), *sorted(left)]:
             self._files.fsync_directory(directory)
 
     def move_from_task(self, requests: Sequence[CommitRequest]) -> None:

@@ -28,13 +28,13 @@ class TableSinkWriter(SinkWriter):
     """Stages record batches below the table's working directory, or uploads them to where they
     stay, with the table's types.
 
-    directory: the table's, or its URL; "" where the coordinator tells it. may_grow: whether new
-    columns become columns of the table. open_objects: with what a table at a URL is opened.
+    may_grow: whether new columns become columns of the table. open_objects: with what a table at a
+    URL is opened. The coordinator tells the table's directory or URL, and the columns by which it
+    is partitioned.
     """
 
     def __init__(
         self,
-        directory: str,
         types: TableTypes,
         context: OperatorContext,
         file_bytes: int,
@@ -43,10 +43,11 @@ class TableSinkWriter(SinkWriter):
         open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
         self._open_objects = open_objects
-        self._directory, self._types, self._context = directory, types, context
+        self._types, self._context = types, context
         self._file_bytes, self._may_grow = file_bytes, may_grow
         self._where = f"subtask {context.subtask}, attempt {context.attempt}"
         self._agreed: pa.Schema | None = None
+        self._partition_by: list[str] = []
         self._staging: StagingWriter | None = None
         self._asked: pa.Schema | None = None
         self._fitting: pa.Schema | None = None
@@ -81,10 +82,11 @@ class TableSinkWriter(SinkWriter):
 
     def handle_event(self, event: Any) -> None:
         """The schema is agreed: begin files of this attempt's own, or other ones if it changes."""
-        _, packed, *told = event
+        _, packed, table, *partition_by = event
         agreed = pa.ipc.read_schema(pa.py_buffer(packed))
         if self._staging is None:
-            self._staging = self._begin(self._directory or told[0], bare(agreed))
+            self._partition_by = partition_by
+            self._staging = self._begin(table, bare(agreed))
         elif self._may_grow and agreed != self._agreed:
             self._staging.change_schema(bare(agreed))
             self._asked = self._fitting = None
@@ -105,7 +107,8 @@ class TableSinkWriter(SinkWriter):
             schema=schema,
             files=files,
             roll_bytes=self._file_bytes,
-            in_place=is_object,
+            in_place="below partitions" if is_object else False,
+            partition_by=self._partition_by,
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -116,7 +119,7 @@ class TableSinkWriter(SinkWriter):
         assert self._agreed is not None, "it comes with the first event"
         if self._may_grow:
             batch = _padded(batch, self._agreed)
-        self._staging.write(conformed(batch, self._agreed, self._where))
+        self._staging.write(conformed(batch, self._agreed, self._where, self._partition_by))
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
         """Finish the files."""

@@ -42,6 +42,7 @@ class DeltaBatches(BatchTarget):
     file_bytes: int = ROLL_BYTES
     files: FileSystem | None = None
     open_objects: Callable[[str], ObjectStore] = open_url
+    partition_by: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -56,9 +57,11 @@ class DeltaBatches(BatchTarget):
         )
 
     def prepare(self) -> Agreed:
-        """The table's schema, if there is a table."""
+        """The table's schema, if there is a table, and where it lies."""
         log = DeltaLog(self.path)
-        return Agreed(packed(log.schema()) if log.read() else None)
+        if not log.read():
+            return Agreed(None, (self.path, *self.partition_by))
+        return Agreed(packed(log.schema()), (self.path, *log.metadata().partition_columns))
 
     def notes(self) -> NoteStore:
         """In the working directory of the table."""
@@ -89,7 +92,12 @@ class DeltaBatches(BatchTarget):
 
     def _shared(self, application: str, staged: Staged, own: int) -> DeltaTarget:
         target = DeltaTarget(
-            self.path, application, staged.run, files=self.files, open_objects=self.open_objects
+            self.path,
+            application,
+            staged.run,
+            files=self.files,
+            open_objects=self.open_objects,
+            partition_by=self.partition_by,
         )
         target.share(own or None)
         return target

@@ -352,7 +352,6 @@ def test_a_directory_of_other_files_is_refused(table: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"partition_by": ["x"]}, "partitioned by x"),
         (
             {"configuration": {"delta.setTransactionRetentionDuration": "interval 1 days"}},
             "forgets its applications",
