@@ -134,7 +134,7 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
     add(
         "--partition-by",
         metavar="A,B,...",
-        help="put rows into directories by the values of these columns, below each checkpoint",
+        help="partition files, or a new Delta table, by the values of these columns",
     )
     add(
         "--file-size",

@@ -3,7 +3,8 @@
 Decides how errors of the client library are told (as `OSError`s), and that a store which does not
 keep its word about conditions is refused before anything depends on it. Leaves to others what is
 stored. Credentials, region and endpoint come from the environment, as the vendors name them
-(AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on), so that no secret travels with a job.
+(AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on), or from a profile in ~/.aws, so that no secret
+travels with a job.
 Used on the driver and in tasks, on any thread.
 """
 
@@ -30,6 +31,7 @@ from epochgate.runtime.objects.errors import (
     is_refusal,
     what_was_said,
 )
+from epochgate.runtime.objects.profiles import settings_of_profile
 
 SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 """Of URLs that are opened here; the last three are Azure's."""
@@ -132,6 +134,21 @@ def open_url(url: str) -> ObjectStore:
     return _opened(url)
 
 
+def settings_of_library(url: str) -> dict[str, str]:
+    """Return what a library that opens `url` by itself is told beside the environment: as here,
+    a profile's keys, HTTP where the endpoint says so, and no name that is taken without a
+    condition. Raises ObjectStoreUnusable.
+    """
+    if not _is_amazon(url):
+        return {}
+    found = settings_of_profile(url)
+    if endpoint := _endpoint(found):
+        found["AWS_ENDPOINT_URL"] = endpoint
+    if endpoint.startswith("http://"):
+        found["AWS_ALLOW_HTTP"] = "true"
+    return {**found, "AWS_CONDITIONAL_PUT": "etag", "AWS_S3_ALLOW_UNSAFE_RENAME": "false"}
+
+
 def require_reachable(url: str) -> None:
     """Ask the store for what is below `url`, and do not wait long for the answer.
 
@@ -158,12 +175,23 @@ def _opened(url: str, **settings: Any) -> ObjectStore:
     except ImportError as error:
         reason = "the package obstore is missing; install epochgate[objects]"
         raise ObjectStoreUnusable(url, reason) from error
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
-    options: Any = {"allow_http": True} if endpoint.startswith("http://") else {}
+    found = settings_of_profile(url) if _is_amazon(url) else {}
+    options: Any = {"allow_http": True} if _endpoint(found).startswith("http://") else {}
+    if found:
+        settings["config"] = found
     try:
         return ObstoreObjects(url, from_url(url, client_options=options, **settings))
     except Exception as error:  # the client has no root for what it raises
         raise ObjectStoreUnusable(url, what_was_said(str(error))) from error
+
+
+def _is_amazon(url: str) -> bool:
+    return url.startswith(("s3://", "s3a://"))
+
+
+def _endpoint(of_profile: Mapping[str, str]) -> str:
+    found = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return found or of_profile.get("AWS_ENDPOINT_URL", "")
 
 
 def require_conditions(objects: ObjectStore) -> None:

@@ -92,8 +92,8 @@ def what_was_said(message: str) -> str:
     """
     if any(service in message for service in _METADATA_SERVICES):
         return (
-            "there are no credentials in the environment, and none from the machine's metadata "
-            "service either (profiles in files are not read)"
+            "there are no credentials in the environment or in a profile of ~/.aws, and none from "
+            "the machine's metadata service either"
         )
     said = _SAID.search(message)
     if said is not None:

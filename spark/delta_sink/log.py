@@ -11,17 +11,21 @@ import itertools
 import json
 import os
 import re
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url, settings_of_library
+from epochgate.runtime.objects.errors import what_was_said
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
+from epochgate.spark.parquet_sink.partitions import values_of
 from epochgate.spark.tables.errors import TableUnusable
 
 HISTORY_LOOKED_AT = 100
@@ -32,16 +36,30 @@ after each commit, which costs four times as much as the commit where the log ha
 
 
 _ESCAPE = re.compile("%[0-9a-fA-F]{2}")
+_TREE = re.compile("\\s*\\n\\s*(\x1b\\[\\d+m)?\u21b3?(\x1b\\[0m)?\\s*")
+"""Between the causes of an error, as the library draws them."""
+_FOLDER = "_delta_log"
+NAMED_IN = 200
+"""The newest entries in which files are looked for that may be orphans."""
+
+
+Files = Mapping[str, Committable]
+"""By the path by which an entry names them."""
 
 
 class DeltaLog:
-    """The log of the table in the directory `path`; `read` it before anything else."""
+    """The log of the table in the directory or at the URL `path`; `read` it before anything else.
 
-    def __init__(self, path: str) -> None:
-        """Raises ExtraMissing without the library, and TableUnusable for a path of which it makes
-        another one.
+    open_objects: with what the entries of a log in an object store are read, beside the library.
+    """
+
+    def __init__(self, path: str, open_objects: Callable[[str], ObjectStore] = open_url) -> None:
+        """Raises ExtraMissing without the library, ObjectStoreUnusable, and TableUnusable for a
+        path of which the library makes another one.
         """
-        if escape := _ESCAPE.search(os.path.abspath(path)):
+        self._objects = open_objects(path) if is_url(path) else None
+        self._settings = settings_of_library(path)
+        if escape := _ESCAPE.search(path if self._objects else os.path.abspath(path)):
             raise TableUnusable(
                 f"the Delta table {path!r}",
                 f"the Delta library reads {escape[0]!r} in a path as {unquote(escape[0])!r}, and "
@@ -61,9 +79,12 @@ class DeltaLog:
         with self._translating():
             if self._table is not None:
                 self._table.update_incremental()
-            elif self._delta.DeltaTable.is_deltatable(self.path):
-                self._table = self._delta.DeltaTable(self.path)
+            elif self._delta.DeltaTable.is_deltatable(self.path, storage_options=self._settings):
+                self._table = self._opened()
         return self._table is not None
+
+    def _opened(self) -> Any:
+        return self._delta.DeltaTable(self.path, storage_options=self._settings)
 
     def version(self) -> int:
         """The number of the snapshot."""
@@ -104,7 +125,7 @@ class DeltaLog:
         """The versions after this one whose entries change rows and name no application.
 
         Such an entry may be of any writer. Maintenance changes no rows, and writers that are done
-        once name themselves. A version whose file is gone counts as well.
+        once name themselves. A version whose file is gone counts as well. Raises LogFailed.
         """
         versions = range(after + 1, self.version() + 1)
         return [version for version in versions if self._is_of_anyone(version)]
@@ -155,20 +176,49 @@ class DeltaLog:
             return int(given["version"])
         try:
             with self._translating():
-                then = self._delta.DeltaTable(self.path)
+                then = self._opened()
                 then.load_as_version(_moment(str(given.get("datetime") or given.get("timestamp"))))
                 return int(then.version())
         except (LogFailed, ValueError):
             return -1  # of an unknown version all that followed may be gone; a person looks
 
     def _entry(self, version: int) -> list[dict[str, Any]]:
-        """The actions of an entry; none if it has expired."""
+        """The actions of an entry; none if it has expired. Raises LogFailed."""
+        name = f"{_FOLDER}/{version:020d}.json"
         try:
-            path = os.path.join(self.path, "_delta_log", f"{version:020d}.json")
-            with open(path, encoding="utf-8") as lines:
-                return [json.loads(line) for line in lines if line.strip()]
+            if self._objects is None:
+                with open(os.path.join(self.path, name), "rb") as file:
+                    return _actions(file.read())
+            return _actions(self._objects.get(name))
         except FileNotFoundError:
             return []
+        except OSError as error:
+            if self._objects is None:
+                raise
+            raise LogFailed(self.path, str(error)) from error
+
+    def named_since(self, moment_ns: int) -> tuple[int, set[str]]:
+        """The paths that entries since this moment name, in the time of the object store, or since
+        the one that is returned: of older entries than `NAMED_IN`, or that are gone, nothing is
+        known. Raises OSError or LogFailed.
+        """
+        assert self._objects is not None, "the files of a directory are moved before they are named"
+        times_ns = {one.key: one.modified_ns for one in self._objects.find(_FOLDER)}
+        named: set[str] = set()
+        since_ns = sys.maxsize
+        for version in range(self.version(), self.version() - NAMED_IN, -1):
+            if version < 0:
+                return 0, named
+            if since_ns < moment_ns or not (entry := self._entry(version)):
+                break
+            since_ns = times_ns.get(f"{_FOLDER}/{version:020d}.json", since_ns)
+            named |= {
+                unquote(one[kind]["path"])
+                for one in entry
+                for kind in ("add", "remove")
+                if kind in one
+            }
+        return since_ns, named
 
     def rows(self) -> int:
         """The rows of the snapshot, of the files that say how many they have."""
@@ -178,40 +228,46 @@ class DeltaLog:
     def create(
         self,
         schema: pa.Schema,
-        files: Sequence[Committable],
+        files: Files,
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
         configuration: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
     ) -> None:
-        """Make the table, with its first files and these table properties.
+        """Make the table, with its first files, these table properties and partitions.
 
         Raises LogFailed or LogOvertaken, also if there is one by now.
         """
         with self._translating():
-            self._create(schema, files, transactions, metadata, dict(configuration or {}))
+            self._create(
+                schema, files, transactions, metadata, dict(configuration or {}), partition_by
+            )
         self._make_durable(-1)
 
     def _create(
         self,
         schema: pa.Schema,
-        files: Sequence[Committable],
+        files: Files,
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
         configuration: dict[str, str],
+        partition_by: Sequence[str],
     ) -> None:
         self._actions.create_table_with_add_actions(
             self.path,
             self._delta.Schema.from_arrow(schema),
-            [self._added(file) for file in files],
+            [self._added(*named) for named in files.items()],
             mode="error",
+            partition_by=list(partition_by),
             configuration=configuration,
+            storage_options=self._settings,
             commit_properties=self._properties(transactions, metadata, retries=0),
         )
-        self._table = self._delta.DeltaTable(self.path)
+        self._table = self._opened()
 
     def append(
         self,
-        files: Sequence[Committable],
+        files: Files,
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
     ) -> None:
@@ -223,7 +279,7 @@ class DeltaLog:
 
     def replace(
         self,
-        files: Sequence[Committable],
+        files: Files,
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
     ) -> None:
@@ -235,7 +291,7 @@ class DeltaLog:
     def _write(
         self,
         mode: str,
-        files: Sequence[Committable],
+        files: Files,
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
     ) -> None:
@@ -243,7 +299,7 @@ class DeltaLog:
         is_cleaned = (before + 1) % CLEANED_EVERY == 0
         with self._translating():
             self._table.create_write_transaction(
-                [self._added(file) for file in files],
+                [self._added(*named) for named in files.items()],
                 mode,
                 self._table.schema(),
                 commit_properties=self._properties(transactions, metadata),
@@ -268,11 +324,11 @@ class DeltaLog:
             app_transactions=[self._delta.Transaction(*item) for item in transactions.items()],
         )
 
-    def _added(self, file: Committable) -> Any:
+    def _added(self, path: str, file: Committable) -> Any:
         return self._actions.AddAction(
-            path=file.file_name,
+            path=path,
             size=file.size_bytes,
-            partition_values={},
+            partition_values=values_of(file.directory),
             modification_time=int(time.time() * 1000),
             data_change=True,
             stats=json.dumps({"numRecords": file.rows}),
@@ -285,12 +341,17 @@ class DeltaLog:
         except Exception as error:
             if isinstance(error, self._delta.exceptions.CommitFailedError):
                 raise LogOvertaken(self.path, str(error)) from error
+            if self._objects is not None and isinstance(error, OSError):
+                said = _TREE.sub(": ", str(error)).strip()
+                raise LogFailed(self.path, what_was_said(said)) from error
             if isinstance(error, self._delta.exceptions.DeltaError):
                 raise LogFailed(self.path, str(error)) from error
             raise
 
     def _make_durable(self, after: int) -> None:
-        log = os.path.join(self.path, "_delta_log")
+        if self._objects is not None:
+            return  # what an object store has taken is durable
+        log = os.path.join(self.path, _FOLDER)
         for version in itertools.count(after + 1):
             try:
                 _fsync(os.path.join(log, f"{version:020d}.json"))
@@ -302,6 +363,10 @@ class DeltaLog:
             _fsync(os.path.join(log, "_last_checkpoint"))
         _fsync(log)
         _fsync(self.path)
+
+
+def _actions(entry: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in entry.splitlines() if line.strip()]
 
 
 def _moment(text: str) -> datetime:

@@ -5,7 +5,6 @@ Puts together what the other modules decide. Runs in tasks and on the driver.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,14 +19,18 @@ from epochgate.runtime import (
     TaskCommitter,
 )
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.delta_sink.log import DeltaLog
-from epochgate.spark.delta_sink.target import DeltaTarget
+from epochgate.spark.delta_sink.target import PARTITIONED, DeltaTarget, place_of
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.gathered import CommitIn, Gathering
+from epochgate.spark.parquet_sink.partitions import require_partitionable
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
+from epochgate.spark.tables.staged import StagedFiles
+from epochgate.spark.tables.staged_objects import StagedObjects
 from epochgate.spark.tables.task_committer import TableTaskCommitter
 from epochgate.spark.tables.writer import TableSinkWriter
 from epochgate.spark.values.fitting import require_held
@@ -44,11 +47,13 @@ class DeltaCommitter(TableCommitter[DeltaTarget]):
 
 @dataclass(frozen=True)
 class DeltaSink(CountingSink):
-    """Writes to the Delta table in the directory `path`, which may be there already.
+    """Writes to the Delta table in the directory or at the URL `path`, which may be there already.
 
-    file_bytes: a file ends once it is as large, or with its checkpoint. `log` and `files`: with
-    what the driver writes, for tests. commit_in: "tasks" to have each task look at its files and
-    give them their names in the table, in parallel; the driver writes the entry of the log.
+    file_bytes: a file ends once it is as large, or with its checkpoint. `log`, `files` and
+    `open_objects`: with what it writes, for tests. commit_in: "tasks" to have each task look at its
+    files and give them their names in the table, in parallel; the driver writes the entry of the
+    log. partition_by: the columns of a new table's partitions; those of one that is there if none
+    are given.
     """
 
     path: str
@@ -56,10 +61,12 @@ class DeltaSink(CountingSink):
     log: Callable[[str], DeltaLog] = DeltaLog
     files: FileSystem | None = None
     commit_in: CommitIn = "driver"
+    open_objects: Callable[[str], ObjectStore] = open_url
+    partition_by: tuple[str, ...] = ()
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        return TableSinkWriter(os.path.abspath(self.path), DELTA, context, self.file_bytes)
+        return TableSinkWriter(DELTA, context, self.file_bytes, open_objects=self.open_objects)
 
     @property
     def has_task_committer(self) -> bool:
@@ -67,9 +74,12 @@ class DeltaSink(CountingSink):
         return self.commit_in == "tasks"
 
     def create_task_committer(self, context: OperatorContext) -> TaskCommitter:
-        """Of the files in the table's directory."""
-        files = LocalFileSystem.of_table(self.path) if self.files is None else self.files
-        return TableTaskCommitter(os.path.abspath(self.path), files)
+        """Of the files in the table's directory, or of its objects."""
+        place = place_of(self.path)
+        if is_url(place):
+            return TableTaskCommitter(place, StagedObjects(self.open_objects(place)))
+        files = LocalFileSystem.of_table(place) if self.files is None else self.files
+        return TableTaskCommitter(place, StagedFiles(files, place, place))
 
     def post_commit_topology(self) -> Sequence[CommittableOperator]:
         """Behind the tasks' committers: one value for all files of a subtask."""
@@ -77,7 +87,15 @@ class DeltaSink(CountingSink):
 
     def create_committer(self, start: SinkStart) -> DeltaCommitter:
         """Claim the table; raises what `DeltaTarget.claim` raises, or ExtraMissing."""
-        target = DeltaTarget(self.path, start.job_id, start.run_id, log=self.log, files=self.files)
+        target = DeltaTarget(
+            self.path,
+            start.job_id,
+            start.run_id,
+            log=self.log,
+            files=self.files,
+            open_objects=self.open_objects,
+            partition_by=self.partition_by,
+        )
         target.claim(start.restored_checkpoint, start=start)
         try:
             return DeltaCommitter(target)
@@ -86,9 +104,10 @@ class DeltaSink(CountingSink):
             raise
 
     def accepts(self, schema: pa.Schema) -> None:
-        """Raises TypeNotInTable, ColumnNeverFits, and what the log raises."""
+        """Raises TypeNotInTable, ColumnNeverFits, PartitionUnusable, and what the log raises."""
         DELTA.accepts(schema)
-        log = self.log(self.path)
+        require_partitionable(schema, self.partition_by, PARTITIONED)
+        log = self.log(place_of(self.path))
         if log.read():
             require_held(log.schema(), schema)
 
@@ -99,4 +118,4 @@ class DeltaSink(CountingSink):
         """
         if not isinstance(committer, DeltaCommitter):
             raise TypeError(f"a DeltaSink has no {type(committer).__name__}")
-        return SchemaProvider(operator_id, committer.target.schema())
+        return SchemaProvider(operator_id, committer.target.schema(), told=committer.target.told())

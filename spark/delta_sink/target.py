@@ -8,60 +8,79 @@ drivers one is refused by the table itself, whichever of them is late. Runs on t
     claim: driver 4 -> 5            every commit on a snapshot with driver 4 fails from now on
     commit(7): checkpoint 6 -> 7    with the files, in one entry of the log, or not at all
 
-Before there is a table, a file in the working directory stands for the second number, with a lock.
+Before there is a table, something in its working directory stands for the second number
+(`ownership`). A table of another driver that appears after the claim is entered by a new number.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import pyarrow as pa
 
-from epochgate.errors import UsageError
 from epochgate.runtime import RetryLater, SinkStart
-from epochgate.runtime.filesystem import FileLock, FileSystem, LocalFileSystem
+from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
 from epochgate.spark.delta_sink.log import DeltaLog
-from epochgate.spark.files.layout import describe
-from epochgate.spark.parquet_sink.checked_json import checked, read_checked
-from epochgate.spark.parquet_sink.committable import (
-    Committable,
-    schema_id,
-    written_schema,
+from epochgate.spark.delta_sink.ownership import (
+    DirectoryOwnership,
+    ObjectOwnership,
+    Ownership,
 )
+from epochgate.spark.files.layout import describe
+from epochgate.spark.parquet_sink.committable import Committable, schema_id
 from epochgate.spark.parquet_sink.errors import (
     OutputSchemaChanged,
-    TargetDamaged,
-    TargetLocked,
-    TargetNotEmpty,
+    TargetUnreachable,
     translating,
 )
+from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
-from epochgate.spark.tables.staged import RUNS_REMEMBERED, WORKING, StagedFiles
+from epochgate.spark.tables.staged import Staged, StagedFiles
+from epochgate.spark.tables.staged_objects import StagedObjects
 
 CLAIMS_MAX = 5
 """How often a start looks at the log again that others write to."""
 _WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-_GO = (
-    "Put the file back from a backup, or remove it and start again: the log of the table says what "
-    "is committed, and files that earlier runs have staged then stay until you remove them."
-)
 _FORGETS = "delta.setTransactionRetentionDuration"
 _RESTORED = (
     "Restore the table to which it has committed (with its working directory, which lies beside it)"
 )
+PARTITIONED = (pa.types.is_timestamp,)
+"""Kinds of columns by which a table can be partitioned, beside those of Parquet files. The library
+misreads decimals between 0 and -1.
+"""
 NEW_TABLE = {"delta.logRetentionDuration": "interval 1 days"}
 """Properties of a table that a job creates. The library lists all entries of the log for each
 commit, and by default entries are kept for thirty days.
 """
 
 
+def place_of(path: str) -> str:
+    """The table's absolute path or URL. Raises TableUnusable for a URL of another kind of store.
+
+    >>> place_of("s3://bucket/sales/")
+    's3://bucket/sales'
+    """
+    if is_url(path):
+        return path.rstrip("/")
+    if is_remote(path):
+        raise TableUnusable(
+            f"the Delta table {path!r}",
+            "such a store has no conditional PUT, by which the log takes each entry once",
+            "Give a directory of a mounted file system, or a URL of s3://, gs:// or abfss://.",
+        )
+    return os.path.abspath(path)
+
+
 class DeltaTarget:
-    """The table in the directory `path`; `claim` it first."""
+    """The table in the directory or at the URL `path`; `claim` it first.
+
+    open_objects: with what objects are opened, for tests.
+    """
 
     def __init__(
         self,
@@ -71,29 +90,32 @@ class DeltaTarget:
         *,
         log: Callable[[str], DeltaLog] = DeltaLog,
         files: FileSystem | None = None,
+        open_objects: Callable[[str], ObjectStore] = open_url,
+        partition_by: Sequence[str] = (),
     ) -> None:
-        """Raises UsageError for a URL, and ExtraMissing."""
-        if "://" in path:
-            raise UsageError(
-                f"target {path!r} is a URL; this sink writes Delta tables in directories of "
-                "mounted file systems"
-            )
-        self.path = os.path.abspath(path)
+        """Raises TableUnusable for a URL that is of no object store, ObjectStoreUnusable and
+        ExtraMissing.
+        """
+        self.path = place_of(path)
         self._shown = f"the Delta table {self.path!r}"
         self._job_id, self._run_id = job_id, run_id
-        self._files: FileSystem = LocalFileSystem.of_table(path) if files is None else files
         self._log = log(self.path)
-        self.working_directory = os.path.join(self.path, WORKING)
-        self._staged = StagedFiles(self._files, self.path, self.path)
-        name = f"job-{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
-        self._own = os.path.join(self.working_directory, name)
-        self._lock: FileLock | None = None
+        self._staged: Staged
+        self._own: Ownership
+        if is_url(self.path):
+            self._staged = StagedObjects(open_objects(self.path), self._log)
+            self._own = ObjectOwnership(open_objects, self.path, self._shown, job_id)
+        else:
+            system: FileSystem = LocalFileSystem.of_table(path) if files is None else files
+            self._staged = StagedFiles(system, self.path, self.path)
+            self._own = DirectoryOwnership(system, self.path, self._shown, job_id)
+        self._partition_by = list(partition_by)
         self._driver: int | None = None
+        self._restored: int | None = None
         self._is_shared = False
         self._seen = -1
         """The newest version of which it is known that no other writer has made it, or what it is.
         """
-        self._known: dict[str, Any] = {}
         self._checkpoints = ""
         self._agreed: pa.Schema | None = None
 
@@ -102,35 +124,28 @@ class DeltaTarget:
         `start`: says what the table has to hold.
 
         A table that is there is written to; one that is not is made by the first commit of rows.
-        Raises TargetLocked, TargetNotEmpty, TableUnusable, TableAhead, TableBehind, LocksRefused or
-        BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
+        Raises TargetLocked, TargetNotEmpty, TableUnusable, PartitioningChanged, PartitionUnusable,
+        TableAhead, TableBehind, LocksRefused or BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
         it all the time; the table is not changed then.
         """
         self._checkpoints = "" if start is None else start.checkpoints
-        with translating(self.path, self.working_directory, claims=True):
+        self._restored = restored_checkpoint
+        with translating(self.path, self.path, claims=True):
             self._claim(restored_checkpoint, start)
 
     def _claim(self, restored_checkpoint: int | None, start: SinkStart | None) -> None:
         is_there = self._log.read()
-        is_first = not self._files.exists(self._known_path)
-        if is_first and not is_there and self._files.exists(self.path):
-            foreign = [name for name in self._files.list_directory(self.path) if name != WORKING]
-            if foreign:
-                raise TargetNotEmpty(self.path, foreign[0])
         if is_there:
             self._require_usable()
-        self._files.make_directory(self.working_directory)
-        lock = f"{self._own}.lock"
-        self._lock = self._files.try_lock(lock)
-        if self._lock is None:
-            raise TargetLocked(self.path, lock)
+        else:
+            self._own.require_empty()
+        self._own.prepare()
+        self._own.begin()
         try:
-            self._known = self._read_known()
             self._require_continued(restored_checkpoint, is_there=is_there)
             if start is not None:
                 self._require_held(start, is_there=is_there)
-            runs = [*self._known.get("runs", ()), self._run_id]
-            self._write_known(runs=runs[-RUNS_REMEMBERED:])
+            self._own.add_run(self._run_id)
             if is_there:
                 self._enter(restored_checkpoint)
         except BaseException:
@@ -141,29 +156,30 @@ class DeltaTarget:
         """Instead of `claim`: take part in the table, and keep no other driver of this job from it;
         each of its checkpoints has the same rows, whichever driver commits it first.
 
-        Raises TargetNotEmpty, TableUnusable or TableAhead; the table is not changed then.
+        Raises TargetNotEmpty, TableUnusable, PartitioningChanged, PartitionUnusable or TableAhead;
+        the table is not changed then.
         """
         if self._log.read():
             self._require_usable()
             last, _ = self._held()
             if last is not None and last > (restored_checkpoint or 0):
                 raise TableAhead(self._shown, last, restored_checkpoint, "a new table.")
-        elif self._files.exists(self.path):
-            foreign = [name for name in self._files.list_directory(self.path) if name != WORKING]
-            if foreign:
-                raise TargetNotEmpty(self.path, foreign[0])
-        self._files.make_directory(self.working_directory)
+        else:
+            self._own.require_empty()
+        self._own.prepare()
         self._is_shared = True
 
     def release(self) -> None:
-        """Give the lock back; the process's end does the same."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        """Let other drivers have it."""
+        self._own.release()
 
     def schema(self) -> pa.Schema | None:
         """The table's schema, for new writers to keep to; none if there is no table."""
         return self._log.schema() if self._driver is not None else None
+
+    def told(self) -> tuple[str, ...]:
+        """Return what tasks are told: the table's place, and the columns of its partitions."""
+        return (self.path, *self._partition_by)
 
     def rows(self) -> int:
         """The rows that are visible."""
@@ -173,8 +189,16 @@ class DeltaTarget:
         """Remove what earlier runs have staged and is not in `keep`; returns their paths.
 
         For use after `claim`; looks at several runs again, whose tasks may have written on since.
+        Raises TargetUnreachable.
         """
-        return self._staged.remove_orphans(self._known["runs"][:-1], keep)
+        if self._driver is None and is_url(self.path):
+            return []  # a driver from before may be making the table of what it has staged
+        try:
+            return self._staged.remove_orphans(self._own.known["runs"][:-1], keep)
+        except (OSError, LogFailed) as error:
+            if not is_url(self.path):
+                raise
+            raise TargetUnreachable(self.path, str(error)) from error
 
     def require_one_schema(self, committables: Sequence[Committable]) -> None:
         """OutputSchemaChanged if these could not be committed together with what is visible, and
@@ -185,7 +209,7 @@ class DeltaTarget:
         agreed = self._agreed or self.schema()
         of_each = {file.schema_id: file for file in reversed(committables)}
         for file in of_each.values():
-            found = written_schema(self._staged.place(file))
+            found = self._staged.schema_of(file)
             if agreed is None:
                 agreed = found
             elif schema_id(found) != schema_id(agreed):
@@ -197,17 +221,18 @@ class DeltaTarget:
 
     def _require_possible(self, schema: pa.Schema) -> None:
         """SchemaImpossible if the first commit could not make the table: one is made elsewhere."""
-        reason = self._refused(schema)
+        reason = self._refused(schema, self._partition_by)
         if reason is not None:
             alone = [field.name for field in schema if self._refused(pa.schema([field]))]
             raise SchemaImpossible(self.path, alone, reason)
 
     @staticmethod
-    def _refused(schema: pa.Schema) -> str | None:
+    def _refused(schema: pa.Schema, partition_by: Sequence[str] = ()) -> str | None:
         """Return the reason why the library makes no table with the schema; None if it does."""
         with tempfile.TemporaryDirectory(prefix="epochgate-") as place:
             try:
-                DeltaLog(os.path.join(place, "table")).create(schema, [], {}, {}, NEW_TABLE)
+                log = DeltaLog(os.path.join(place, "table"))
+                log.create(schema, {}, {}, {}, NEW_TABLE, partition_by)
             except LogFailed as error:
                 return str(error.args[1])
         return None
@@ -225,15 +250,19 @@ class DeltaTarget:
         at the files, and moved them.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        BehindCheckpoint, CommittableMissing, CommittableDamaged, TargetDamaged, or RetryLater: who
-        has come before, and whether a commit without an answer took effect, is what the next look
-        tells.
+        BehindCheckpoint, TableAhead, CommittableMissing, CommittableDamaged, TargetDamaged, or
+        RetryLater: who has come before, and whether a commit without an answer took effect, is what
+        the next look tells.
         """
         try:
             files = sorted(committables)
             return self._commit(checkpoint, files, replaces=replaces, are_moved=are_moved)
-        except (LogOvertaken, LogFailed) as error:
+        except (LogOvertaken, LogFailed, TargetUnreachable) as error:
             raise RetryLater(str(error)) from error
+        except OSError as error:
+            if not is_url(self.path):
+                raise
+            raise RetryLater(str(TargetUnreachable(self.path, str(error)))) from error
 
     def _commit(
         self, checkpoint: int, files: list[Committable], *, replaces: bool, are_moved: bool
@@ -246,8 +275,9 @@ class DeltaTarget:
             if (self._committed() or 0) >= checkpoint:
                 return False
         elif not self._is_shared:
-            self._require_known()
+            self._own.require_last(self._run_id)
         self._staged.move_into_place(files, checkpoint, are_moved=are_moved)
+        named = {self._staged.name(file): file for file in files}
         metadata = {"epochgate.run": self._run_id, "epochgate.checkpoint": str(checkpoint)}
         numbers = {self._job_id: checkpoint}
         if is_there:
@@ -255,13 +285,19 @@ class DeltaTarget:
                 assert self._driver is not None
                 numbers[self._driver_id] = self._driver
             write = self._log.replace if replaces else self._log.append
-            write(files, numbers, metadata)
+            write(named, numbers, metadata)
             self._seen += 1
         elif files:
             if not self._is_shared:
                 numbers |= {self._driver_id: 1, self._maker_id: 1}
-            schema = written_schema(self._staged.place(files[0]))
-            self._log.create(schema, files, numbers, metadata, {} if self._is_shared else NEW_TABLE)
+            self._log.create(
+                self._staged.schema_of(files[0]),
+                named,
+                numbers,
+                metadata,
+                {} if self._is_shared else NEW_TABLE,
+                self._partition_by,
+            )
             if not self._is_shared:
                 self._require_driver()
         return True
@@ -287,12 +323,12 @@ class DeltaTarget:
             driver = (self._log.transaction(self._driver_id) or 0) + 1
             try:
                 numbers[self._driver_id] = driver
-                self._log.append([], numbers, {"epochgate.run": self._run_id})
+                self._log.append({}, numbers, {"epochgate.run": self._run_id})
             except LogOvertaken:
                 self._log.read()
                 continue
             self._driver = driver
-            self._write_known(table=self._log.metadata().id)
+            self._own.put_table(self._log.metadata().id)
             return
         raise TableTakenOver(self._shown, self._run_id)
 
@@ -301,22 +337,24 @@ class DeltaTarget:
         found = self._log.transaction(self._driver_id)
         if self._driver is None and found == 1 and self._log.transaction(self._maker_id):
             self._driver = 1
-            self._write_known(table=self._log.metadata().id)
+            self._own.put_table(self._log.metadata().id)
+        elif self._driver is None and found is not None and is_url(self.path):
+            # Made by a driver from before this claim, which nothing has kept from it: no lock.
+            self._own.require_last(self._run_id)
+            self._enter(self._restored)
+            self._log.read()
+            found = self._log.transaction(self._driver_id)
         if found is None or found != self._driver:
-            raise TableTakenOver(self._shown, self._run_id)
-
-    def _require_known(self) -> None:
-        """Before there is a table: TableTakenOver unless this run is the last that claimed it."""
-        if self._read_known().get("runs", [None])[-1] != self._run_id:
             raise TableTakenOver(self._shown, self._run_id)
 
     def _require_continued(self, restored_checkpoint: int | None, *, is_there: bool) -> None:
         if restored_checkpoint is None:
             return
-        table = self._known.get("table")
+        known = self._own.known
+        table = known.get("table")
         is_ours = table is None or (is_there and self._log.metadata().id == table)
         has_entered = is_there and self._log.transaction(self._driver_id) is not None
-        if not (self._known or has_entered) or not is_ours:
+        if not (known or has_entered) or not is_ours:
             raise TableBehind(self._shown, restored_checkpoint, _RESTORED)
 
     def _held(self) -> tuple[int | None, list[int]]:
@@ -340,12 +378,18 @@ class DeltaTarget:
             start.require_held(self._shown, None, lost)
         self._seen = version
 
+    def _require_partitions(self, columns: list[str]) -> None:
+        """PartitioningChanged or PartitionUnusable unless the table is partitioned as asked."""
+        if self._partition_by and columns != self._partition_by:
+            raise PartitioningChanged(self.path, columns, self._partition_by)
+        self._partition_by = columns
+        require_partitionable(self._log.schema(), columns, PARTITIONED)
+
     def _require_usable(self) -> None:
         metadata = self._log.metadata()
+        self._require_partitions(metadata.partition_columns)
         found, way_on = "", "Give another table, or let an engine that supports it write"
-        if metadata.partition_columns:
-            found = f"it is partitioned by {', '.join(metadata.partition_columns)}"
-        elif foreign := sorted(self._log.writer_features() - _WRITABLE):
+        if foreign := sorted(self._log.writer_features() - _WRITABLE):
             found = f"it demands {', '.join(foreign)} of its writers"
         elif rules := sorted(
             {key for key in metadata.configuration if key.startswith("delta.constraints.")}
@@ -357,21 +401,3 @@ class DeltaTarget:
             way_on = "The job could not tell what it has committed; remove that property"
         if found:
             raise TableUnusable(self._shown, found, f"{way_on}.")
-
-    def _read_known(self) -> dict[str, Any]:
-        if not self._files.exists(self._known_path):
-            return {}
-        what = "what this job knows of the table"
-        values = read_checked(self._files, self._known_path, what, _GO)
-        runs = values.get("runs")
-        if not isinstance(runs, list) or not all(isinstance(run, str) for run in runs):
-            raise TargetDamaged(self._known_path, what, f"runs that are {runs!r}", _GO)
-        return values
-
-    def _write_known(self, **changes: Any) -> None:
-        self._known = {"job": self._job_id, **self._known, **changes}
-        self._files.write_bytes_durably(self._known_path, checked(self._known))
-
-    @property
-    def _known_path(self) -> str:
-        return f"{self._own}.json"

@@ -55,7 +55,7 @@ class IcebergSink(CountingSink):
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
         may_grow = self.evolution != "none"
-        return TableSinkWriter("", ICEBERG, context, self.file_bytes, may_grow=may_grow)
+        return TableSinkWriter(ICEBERG, context, self.file_bytes, may_grow=may_grow)
 
     def create_committer(self, start: SinkStart) -> IcebergCommitter:
         """Claim the table; raises what `IcebergTarget.claim` raises, CatalogUnusable or

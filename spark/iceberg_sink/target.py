@@ -25,7 +25,7 @@ from epochgate.spark.files.evolution import can_hold, have_common_types
 from epochgate.spark.files.layout import describe
 from epochgate.spark.iceberg_sink.errors import OutcomeUnknown, TableOvertaken, TableRolledBack
 from epochgate.spark.iceberg_sink.table import IcebergTable
-from epochgate.spark.parquet_sink.committable import Committable, written_schema
+from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, StagedFiles
@@ -283,7 +283,7 @@ class IcebergTarget:
         for file in files:
             if file.schema_id not in seen:
                 seen.add(file.schema_id)
-                yield file, written_schema(self._staged.place(file))
+                yield file, self._staged.schema_of(file)
 
 
 def _union(one: pa.Schema, other: pa.Schema) -> pa.Schema:

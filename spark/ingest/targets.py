@@ -98,10 +98,10 @@ def sink_of(
 ) -> CountingSink:
     """The sink of an ingestion; `files` and `open_objects`: with what it writes, for tests."""
     target = options.parsed_target
-    if options.partition_by and target.scheme != PARQUET:
+    if options.partition_by and target.scheme not in (PARQUET, DELTA):
         raise UsageError(
-            f"partition_by is for Parquet files, and the target is {target.scheme}:.... Leave "
-            "--partition-by (partition_by in Python) out"
+            f"partition_by is for Parquet files and Delta, and the target is {target.scheme}:.... "
+            "Leave --partition-by (partition_by in Python) out"
         )
     if target.scheme == ICEBERG:
         from epochgate.spark.iceberg_sink import IcebergSink
@@ -118,7 +118,12 @@ def sink_of(
         from epochgate.spark.delta_sink import DeltaSink
 
         return DeltaSink(
-            options.target_path, options.file_bytes, files=files, commit_in=options.commit_in
+            options.target_path,
+            options.file_bytes,
+            files=files,
+            commit_in=options.commit_in,
+            open_objects=open_objects,
+            partition_by=options.partition_by,
         )
     if target.scheme == POSTGRES:
         from epochgate.spark.postgres_sink import PostgresSink

@@ -43,7 +43,7 @@ VISIBLE_SUFFIX = ".parquet"
 
 _STAGED = re.compile(
     r"staged/(?P<run>[0-9A-Za-z-]+)/part-\d+-\d+-\d+-(?P=run)\.parquet\.staged"
-    r"|data/(?P<place>[0-9A-Za-z-]+)/part-\d+-\d+-\d+-(?P=place)\.parquet"
+    r"|data/(?P<place>[0-9A-Za-z-]+)/([^/=]+=[^/=]+/)*part-\d+-\d+-\d+-(?P=place)\.parquet"
 )
 _DIRECTORY = re.compile(r"([^/=]+=[^/=]+(/[^/=]+=[^/=]+)*)?")
 _FOOTER_END_BYTES = 8
@@ -131,18 +131,32 @@ def run_of(path: str) -> str:
     return path.split("/", 2)[1]
 
 
+def is_staged(path: str) -> bool:
+    """Return whether a writer has given a file this path, relative to the working directory."""
+    return _STAGED.fullmatch(path) is not None
+
+
 def staged_path(
-    run_id: str, subtask: int, attempt: int, sequence: int, *, in_place: bool = False
+    run_id: str,
+    subtask: int,
+    attempt: int,
+    sequence: int,
+    *,
+    in_place: bool = False,
+    directory: str = "",
 ) -> str:
     """Return the path of a staged file, relative to the working directory; `in_place`: where it
-    stays once it is committed.
+    stays once it is committed, in the `directory` of a partition.
 
     >>> staged_path("r1", 3, 17, 0)
     'staged/r1/part-00003-17-000000-r1.parquet.staged'
     >>> staged_path("r1", 3, 17, 0, in_place=True)
     'data/r1/part-00003-17-000000-r1.parquet'
+    >>> staged_path("r1", 3, 17, 0, in_place=True, directory="country=DE")
+    'data/r1/country=DE/part-00003-17-000000-r1.parquet'
     """
     name = f"part-{subtask:05d}-{attempt}-{sequence:06d}-{run_id}.parquet"
+    name = f"{directory}/{name}" if directory and in_place else name
     path = f"data/{run_id}/{name}" if in_place else f"staged/{run_id}/{name}{STAGED_SUFFIX}"
     if _STAGED.fullmatch(path) is None:
         raise ValueError(

@@ -316,8 +316,8 @@ class ObjectTarget:
         for one in wanted:
             if one.schema_id == expected:
                 continue
-            agreed = self._agreed or _schema_at(self._objects, wanted[0].path)
-            found = _schema_at(self._objects, one.path)
+            agreed = self._agreed or schema_at(self._objects, wanted[0].path)
+            found = schema_at(self._objects, one.path)
             if not have_common_types(agreed, found):
                 where = f"subtask {one.subtask}, attempt {one.attempt}"
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
@@ -347,11 +347,12 @@ def schema_of(objects: ObjectStore, files: Mapping[str, Sequence[Any]]) -> pa.Sc
     Reads a footer for each schema that they have. Raises `CommittableDamaged` for a file without.
     """
     of_each = {one[3]: path for path, one in files.items()}
-    schemas = [_schema_at(objects, path) for path in of_each.values()]
+    schemas = [schema_at(objects, path) for path in of_each.values()]
     return merged(schemas, "widen") if schemas else None
 
 
-def _schema_at(objects: ObjectStore, path: str) -> pa.Schema:
+def schema_at(objects: ObjectStore, path: str) -> pa.Schema:
+    """The schema of the batches that the file was written from. Raises CommittableDamaged."""
     size_bytes = objects.size(path)
     footer = footer_of(ObjectFiles(objects), path, size_bytes)
     if footer is None:

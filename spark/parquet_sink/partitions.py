@@ -8,9 +8,8 @@ text, is `__HIVE_DEFAULT_PARTITION__`, which readers show as missing. Used in ta
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -29,14 +28,18 @@ class PartitionUnusable(UsageError):
         return f"cannot partition by {self.args[0]!r}: {self.args[1]}."
 
 
-def require_partitionable(schema: pa.Schema, columns: Sequence[str]) -> None:
-    """Raise PartitionUnusable unless rows of `schema` can be partitioned by `columns`."""
+def require_partitionable(
+    schema: pa.Schema, columns: Sequence[str], more: Iterable[Callable[[pa.DataType], bool]] = ()
+) -> None:
+    """Raise PartitionUnusable unless rows of `schema` can be partitioned by `columns`, of which
+    some may be of kinds that only this table has (`more`).
+    """
     for name in columns:
         if schema.get_all_field_indices(name) == []:
             raise PartitionUnusable(name, f"the output has {', '.join(schema.names)}")
         kind = schema.field(name).type
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        if not (is_text or any(is_kind(kind) for is_kind in _KINDS)):
+        if not (is_text or any(is_kind(kind) for is_kind in (*_KINDS, *more))):
             reason = f"it is {kind}; take a text, an integer, a boolean or a date"
             raise PartitionUnusable(name, reason)
     if columns and len(set(columns)) == len(schema.names):
@@ -62,9 +65,9 @@ def partitioned(table: pa.Table, columns: Sequence[str]) -> list[tuple[str, pa.T
     """
     if not columns:
         return [("", table)]
-    keys = zip(*(table[name].to_pylist() for name in columns), strict=True)
+    keys = zip(*(_texts(table[name]) for name in columns), strict=True)
     rows: dict[str, list[int]] = {}
-    named: dict[tuple[Any, ...], str] = {}
+    named: dict[tuple[str | None, ...], str] = {}
     for number, values in enumerate(keys):
         if values not in named:
             pairs = zip(columns, values, strict=True)
@@ -76,13 +79,20 @@ def partitioned(table: pa.Table, columns: Sequence[str]) -> list[tuple[str, pa.T
 
 def with_columns(table: pa.Table, directory: str, schema: pa.Schema) -> pa.Table:
     """The rows of a file in `directory`, with the columns and in the order of `schema`."""
-    values = dict(one.split("=", 1) for one in directory.split("/") if one)
-    for name, written in values.items():
-        kind = schema.field(unquote(name)).type
-        value = None if written == MISSING else unquote(written)
-        array = pa.array([value] * table.num_rows, pa.string()).cast(kind)
-        table = table.append_column(unquote(name), array)
+    for name, value in values_of(directory).items():
+        array = pa.array([value] * table.num_rows, pa.string()).cast(schema.field(name).type)
+        table = table.append_column(name, array)
     return table.select(schema.names)
+
+
+def values_of(directory: str) -> dict[str, str | None]:
+    """The values that a directory names, as texts, by column; none for one that is missing.
+
+    >>> values_of("country=DE/day=__HIVE_DEFAULT_PARTITION__/of=a%2Fb")
+    {'country': 'DE', 'day': None, 'of': 'a/b'}
+    """
+    pairs = (one.split("=", 1) for one in directory.split("/") if one)
+    return {unquote(name): None if text == MISSING else unquote(text) for name, text in pairs}
 
 
 def columns_of(directory: str) -> list[str]:
@@ -91,7 +101,7 @@ def columns_of(directory: str) -> list[str]:
     >>> columns_of("country=DE/day=3")
     ['country', 'day']
     """
-    return [unquote(one.partition("=")[0]) for one in directory.split("/") if one]
+    return list(values_of(directory))
 
 
 class PartitioningChanged(UsageError):
@@ -106,11 +116,22 @@ class PartitioningChanged(UsageError):
         )
 
 
-def _directory(name: str, value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str).strip('"')
-    written = MISSING if value is None or text == "" else _escaped(text)
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    """The values as they are written; a moment in UTC in the form of ISO 8601."""
+    texts = column.cast(pa.string()).to_pylist()
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return [text and text.replace(" ", "T") for text in texts]
+    return texts  # type: ignore[no-any-return]  # of Arrow
+
+
+def _directory(name: str, text: str | None) -> str:
+    if text == MISSING:
+        raise PartitionUnusable(name, f"the text {text!r} stands for a missing value")
+    written = _escaped(text) if text else MISSING
     if len(written.encode()) > VALUE_BYTES_MAX:
-        raise PartitionUnusable(name, f"the value {text[:40]!r}... is too long for a directory")
+        raise PartitionUnusable(
+            name, f"the value {str(text)[:40]!r}... is too long for a directory"
+        )
     return f"{_escaped(name)}={written}"
 
 

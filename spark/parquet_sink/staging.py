@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
@@ -60,8 +61,9 @@ class StagingWriter:
     '-'. attempt: unique within the run. schema: what the target's files already have, or none if
     this writer's first batch is to fix it. roll_bytes: a file ends once it has that many bytes.
     row_group_bytes: so much of Arrow data is gathered for a row group. in_place: files have the
-    names that they keep when they are committed. partition_by: columns whose values are in the
-    names of directories, and not in the files.
+    names that they keep when they are committed; "below partitions" for those in the directories of
+    their partitions. partition_by: columns whose values are in the names of directories, and not in
+    the files.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class StagingWriter:
         roll_bytes: int = ROLL_BYTES,
         row_group_bytes: int = ROW_GROUP_BYTES,
         compression: str = COMPRESSION,
-        in_place: bool = False,
+        in_place: bool | Literal["below partitions"] = False,
         partition_by: Sequence[str] = (),
     ) -> None:
         staged_path(run_id, subtask, attempt, 0)
@@ -190,18 +192,23 @@ class StagingWriter:
         )
         for directory, part in partitioned(table, self._partition_by):
             if directory not in self._open:
-                self._open[directory] = self._start_file(bare)
+                self._open[directory] = self._start_file(bare, directory)
             file = self._open[directory]
             file.write_table(part)
             if file.size_bytes >= self._roll_bytes:
                 self._finish_file(directory)
         self._gathered, self._gathered_bytes = [], 0
 
-    def _start_file(self, schema: pa.Schema) -> OpenFile:
+    def _start_file(self, schema: pa.Schema, directory: str) -> OpenFile:
         self._files.make_directory(self._staging_directory())
         number = self._sequence
         path = staged_path(
-            self._run_id, self._subtask, self._attempt, number, in_place=self._in_place
+            self._run_id,
+            self._subtask,
+            self._attempt,
+            number,
+            in_place=bool(self._in_place),
+            directory=directory if self._in_place == "below partitions" else "",
         )
         self._sequence += 1
         absolute = os.path.join(self._working_directory, path)

@@ -87,7 +87,7 @@ class ObjectTaskCommitter(TaskCommitter):
 
     def _look(self, requests: Sequence[CommitRequest]) -> None:
         files = [Committable.from_list(request.committable) for request in requests]
-        found = _sizes_of(self._objects, [file.path for file in files])
+        found = sizes_of(self._objects, [file.path for file in files])
         for request, file in zip(requests, files, strict=True):
             size_bytes, place = found.get(file.path), f"{self._objects.url}/{file.path}"
             if size_bytes is None and not self._is_committed(request.checkpoint_id):
@@ -105,7 +105,7 @@ class ObjectTaskCommitter(TaskCommitter):
         return last is not None and last >= checkpoint
 
 
-def _sizes_of(objects: ObjectStore, keys: Sequence[str]) -> dict[str, int]:
+def sizes_of(objects: ObjectStore, keys: Sequence[str]) -> dict[str, int]:
     """The bytes of those of these objects that are there."""
     by_folder: dict[str, list[str]] = {}
     for key in keys:

@@ -26,7 +26,8 @@ from epochgate.spark.streaming.errors import (
     TransactionUnused,
 )
 from epochgate.spark.streaming.identity import counter_of
-from epochgate.spark.streaming.notes import DirectoryNotes, NoteStore, ObjectNotes
+from epochgate.spark.streaming.notes import DirectoryNotes, NoteStore, ObjectNotes, notes_in
+from epochgate.spark.tables.staged import WORKING
 
 if TYPE_CHECKING:
     from epochgate.spark.delta_sink.log import DeltaLog
@@ -259,7 +260,7 @@ class DeltaTransaction:
 
 @dataclass(frozen=True)
 class DeltaLedger(Ledger):
-    """A ledger in the log of the Delta table in the directory `path`.
+    """A ledger in the log of the Delta table in the directory or at the URL `path`.
 
     The third argument of the function is a `DeltaTransaction`; a write to this table with its
     options or properties takes effect once. A function that writes nothing to this table is called
@@ -274,9 +275,9 @@ class DeltaLedger(Ledger):
         """The path."""
         return self.path
 
-    def notes(self) -> DirectoryNotes:
+    def notes(self) -> NoteStore:
         """In the working directory of the table."""
-        return DirectoryNotes(f"{self.path}/_epochgate")
+        return notes_in(self.path, WORKING)
 
     def number(self, query: str) -> int:
         """1 more than the version of the query's last transaction. Raises CountedElsewhere."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Final, Protocol
 
 from epochgate.runtime import RetryLater
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
-from epochgate.runtime.objects.client import ObjectStore
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.parquet_sink.checked_json import checked, parsed_json
 from epochgate.spark.parquet_sink.errors import TargetDamaged
 
@@ -174,3 +174,15 @@ class ObjectNotes:
 
     def _key(self, version: int) -> str:
         return f"{self._folder}/{version:015d}.json"
+
+
+def notes_in(
+    place: str,
+    folder: str,
+    files: FileSystem | None = None,
+    open_objects: Callable[[str], ObjectStore] = open_url,
+) -> NoteStore:
+    """Of the target in the directory or at the URL `place`, in a `folder` of it."""
+    if is_url(place):
+        return ObjectNotes(open_objects(place))
+    return DirectoryNotes(os.path.join(place, folder), files)

@@ -30,7 +30,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "path": "a directory, or of Parquet files a URL in an object store; also start(PATH)",
     "table": "of iceberg CATALOG.NAMESPACE.TABLE, of postgres SCHEMA.TABLE",
     "dsn": "of postgres, as libpq takes it",
-    "partitionBy": "of parquet: columns, with commas between them",
+    "partitionBy": "of parquet and a new delta table: columns, with commas between them",
     "fileBytes": "at this size a file ends: bytes, or a number and a unit, such as 256MB",
     "movedFrom": "the checkpoint location of before, if it was moved",
     "replaces": "the id of the query that had this location, if its rows shall come again",
@@ -130,9 +130,9 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
             f"there is no option {unknown[0]!r}; {instead_of(unknown[0], OPTIONS)}; "
             f"docs/streaming.md says what each means"
         )
-    if options.get("partitionby") and kind != PARQUET:
+    if options.get("partitionby") and kind not in (PARQUET, DELTA):
         raise OptionsWrong(
-            f"the option 'partitionBy' is for Parquet files, and the sink is {kind!r}"
+            f"the option 'partitionBy' is for Parquet files and Delta, and the sink is {kind!r}"
         )
     checkpoint = options.get("checkpointlocation", "")
     return SinkOptions(
@@ -176,11 +176,10 @@ def _bytes(option: str, text: str) -> int:
 
 
 def _insist_on_place(kind: str, path: str) -> None:
-    if is_remote(path) and not (kind == PARQUET and is_url(path)):
-        stores = " For Parquet files also s3://, gs:// or abfss://." if kind == PARQUET else ""
+    if is_remote(path) and not is_url(path):
         raise OptionsWrong(
             f"the option 'path' is {path!r}, and the sink {kind!r} does not write there: give a "
-            f"directory that is mounted wherever tasks run.{stores}"
+            "directory that is mounted wherever tasks run, or a URL of s3://, gs:// or abfss://"
         )
     if os.path.isfile(path):
         raise OptionsWrong(f"the option 'path' is {path!r}, which is a file; give a directory")
@@ -210,16 +209,16 @@ def _target(kind: str, options: Mapping[str, str]) -> BatchTarget:
         return IcebergBatches(catalog, table, properties, file_bytes)
     path = location_of(options["path"])
     _insist_on_place(kind, path)
+    columns = tuple(one.strip() for one in options.get("partitionby", "").split(",") if one.strip())
     if kind == DELTA:
         from epochgate.spark.extras import library
 
         library("deltalake", what="writing to Delta tables", extra=DELTA)
         from epochgate.spark.streaming.targets.delta import DeltaBatches
 
-        return DeltaBatches(path, file_bytes)
+        return DeltaBatches(path, file_bytes, partition_by=columns)
     from epochgate.spark.streaming.targets.parquet import ObjectBatches, ParquetBatches
 
-    columns = tuple(one.strip() for one in options.get("partitionby", "").split(",") if one.strip())
     if is_url(path):
         return ObjectBatches(path, file_bytes, columns)
     return ParquetBatches(path, file_bytes, columns)

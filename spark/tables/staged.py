@@ -9,15 +9,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
 
 from epochgate.runtime import CommitRequest
 from epochgate.runtime.filesystem import FileSystem
-from epochgate.spark.parquet_sink.committable import Committable, moved, require_intact
+from epochgate.spark.parquet_sink.committable import (
+    Committable,
+    moved,
+    require_intact,
+    written_schema,
+)
 
 WORKING = "_epochgate"
 """The directory in a table for what no reader sees: staged files, by run."""
 RUNS_REMEMBERED = 16
 """The number of earlier runs whose staged files are looked for at each start."""
+
+
+class Staged(Protocol):
+    """Files that tasks have staged, in directories or in an object store."""
+
+    def name(self, file: Committable) -> str:
+        """Return the path by which the table names it, relative to where its files lie."""
+
+    def schema_of(self, file: Committable) -> pa.Schema:
+        """Read the schema of the batches that it was written from, staged or in place."""
+
+    def move_into_place(
+        self, files: Sequence[Committable], checkpoint: int, *, are_moved: bool = False
+    ) -> None:
+        """Look at each file, and let it be where the table names it, durably; also again."""
+
+    def move_from_task(self, requests: Sequence[CommitRequest]) -> None:
+        """Do the same in a task, beside others that do."""
+
+    def remove_orphans(self, runs: Iterable[str], keep: Iterable[Committable]) -> list[str]:
+        """Remove what these runs have staged, is not in `keep` and was never in the table."""
 
 
 class StagedFiles:
@@ -32,9 +61,17 @@ class StagedFiles:
         final = self.final(file)
         return final if self._files.exists(final) else os.path.join(self._working, file.path)
 
+    def name(self, file: Committable) -> str:
+        """Return its path below the directory of the table's files."""
+        return file.visible_path
+
     def final(self, file: Committable) -> str:
         """Return the place where the table names it."""
-        return os.path.join(self._final, file.file_name)
+        return os.path.join(self._final, self.name(file))
+
+    def schema_of(self, file: Committable) -> pa.Schema:
+        """Read the schema of the batches that it was written from."""
+        return written_schema(self.place(file))
 
     def move_into_place(
         self, files: Sequence[Committable], checkpoint: int, *, are_moved: bool = False
@@ -46,14 +83,17 @@ class StagedFiles:
         """
         if are_moved and all(self._files.exists(self.final(file)) for file in files):
             return
-        left = set()
+        left, into = set(), {self._final} if files else set()
         for file in files:
             place, final = self.place(file), self.final(file)
             require_intact(self._files, place, file, checkpoint)
             if place != final:
+                if file.directory and os.path.dirname(final) not in into:
+                    self._files.make_directory(os.path.dirname(final))
                 self._files.rename(place, final)
                 left.add(os.path.dirname(place))
-        for directory in [self._final, *sorted(left)] if files else ():
+            into.add(os.path.dirname(final))
+        for directory in [*sorted(into), *sorted(left)]:
             self._files.fsync_directory(directory)
 
     def move_from_task(self, requests: Sequence[CommitRequest]) -> None:

@@ -8,12 +8,15 @@ zombie can never write over another's. One writer per subtask attempt, on the ta
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from epochgate.runtime import OperatorContext, SinkWriter
-from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.filesystem import LocalFileSystem, WrittenOnce
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
+from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.files.evolution import can_hold
 from epochgate.spark.parquet_sink.staging import StagingWriter
 from epochgate.spark.tables.staged import WORKING
@@ -22,25 +25,29 @@ from epochgate.spark.values.formats import TableTypes
 
 
 class TableSinkWriter(SinkWriter):
-    """Stages record batches below the table's working directory, with the table's types.
+    """Stages record batches below the table's working directory, or uploads them to where they
+    stay, with the table's types.
 
-    directory: the table's; "" where the coordinator tells it. may_grow: whether new columns become
-    columns of the table.
+    may_grow: whether new columns become columns of the table. open_objects: with what a table at a
+    URL is opened. The coordinator tells the table's directory or URL, and the columns by which it
+    is partitioned.
     """
 
     def __init__(
         self,
-        directory: str,
         types: TableTypes,
         context: OperatorContext,
         file_bytes: int,
         *,
         may_grow: bool = False,
+        open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
-        self._directory, self._types, self._context = directory, types, context
+        self._open_objects = open_objects
+        self._types, self._context = types, context
         self._file_bytes, self._may_grow = file_bytes, may_grow
         self._where = f"subtask {context.subtask}, attempt {context.attempt}"
         self._agreed: pa.Schema | None = None
+        self._partition_by: list[str] = []
         self._staging: StagingWriter | None = None
         self._asked: pa.Schema | None = None
         self._fitting: pa.Schema | None = None
@@ -75,26 +82,34 @@ class TableSinkWriter(SinkWriter):
 
     def handle_event(self, event: Any) -> None:
         """The schema is agreed: begin files of this attempt's own, or other ones if it changes."""
-        _, packed, *told = event
+        _, packed, table, *partition_by = event
         agreed = pa.ipc.read_schema(pa.py_buffer(packed))
         if self._staging is None:
-            context = self._context
-            table = os.path.join(*told, self._directory)
-            self._staging = StagingWriter(
-                os.path.join(table, WORKING),
-                context.run_id,
-                context.subtask,
-                context.attempt,
-                schema=bare(agreed),
-                files=LocalFileSystem.of_table(table),
-                roll_bytes=self._file_bytes,
-            )
+            self._partition_by = partition_by
+            self._staging = self._begin(table, bare(agreed))
         elif self._may_grow and agreed != self._agreed:
             self._staging.change_schema(bare(agreed))
             self._asked = self._fitting = None
         else:
             return
         self._agreed = agreed
+
+    def _begin(self, table: str, schema: pa.Schema) -> StagingWriter:
+        is_object = is_url(table)
+        files: WrittenOnce = (
+            ObjectFiles(self._open_objects(table)) if is_object else LocalFileSystem.of_table(table)
+        )
+        return StagingWriter(
+            "" if is_object else os.path.join(table, WORKING),
+            self._context.run_id,
+            self._context.subtask,
+            self._context.attempt,
+            schema=schema,
+            files=files,
+            roll_bytes=self._file_bytes,
+            in_place="below partitions" if is_object else False,
+            partition_by=self._partition_by,
+        )
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; OutputSchemaChanged, ValueMissing, ValueDoesNotFit and DiskFull end the
@@ -104,7 +119,7 @@ class TableSinkWriter(SinkWriter):
         assert self._agreed is not None, "it comes with the first event"
         if self._may_grow:
             batch = _padded(batch, self._agreed)
-        self._staging.write(conformed(batch, self._agreed, self._where))
+        self._staging.write(conformed(batch, self._agreed, self._where, self._partition_by))
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
         """Finish the files."""

@@ -6,18 +6,20 @@ Several queries may write to one table, and others beside them.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.sink import DeltaSink
 from epochgate.spark.delta_sink.target import DeltaTarget
 from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.streaming.errors import CountedElsewhere
-from epochgate.spark.streaming.identity import counter_of
-from epochgate.spark.streaming.notes import DirectoryNotes
-from epochgate.spark.streaming.targets.parquet import sweep_directory
+from epochgate.spark.streaming.identity import counter_of, is_swept
+from epochgate.spark.streaming.notes import NoteStore, notes_in
+from epochgate.spark.streaming.targets.parquet import SWEPT_EVERY, sweep_directory
 from epochgate.spark.streaming.targets.target import (
     DATAFRAMES,
     Agreed,
@@ -26,17 +28,21 @@ from epochgate.spark.streaming.targets.target import (
     packed,
 )
 from epochgate.spark.tables.staged import WORKING
+from epochgate.spark.tables.staged_objects import StagedObjects
 
 
 @dataclass(frozen=True)
 class DeltaBatches(BatchTarget):
-    """The table in the directory `path`; a batch becomes one entry of its log, which carries the
-    number also where the batch has no rows, once there is a table. `files`: with what, for tests.
+    """The table in the directory or at the URL `path`; a batch becomes one entry of its log, which
+    carries the number also where the batch has no rows, once there is a table. `files` and
+    `open_objects`: with what, for tests.
     """
 
     path: str
     file_bytes: int = ROLL_BYTES
     files: FileSystem | None = None
+    open_objects: Callable[[str], ObjectStore] = open_url
+    partition_by: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -46,20 +52,20 @@ class DeltaBatches(BatchTarget):
     @property
     def sink(self) -> DeltaSink:
         """The sink, whose writers stage below the table's directory."""
-        return DeltaSink(self.path, self.file_bytes, files=self.files)
-
-    @property
-    def _working(self) -> str:
-        return os.path.join(self.path, WORKING)
+        return DeltaSink(
+            self.path, self.file_bytes, files=self.files, open_objects=self.open_objects
+        )
 
     def prepare(self) -> Agreed:
-        """The table's schema, if there is a table."""
+        """The table's schema, if there is a table, and where it lies."""
         log = DeltaLog(self.path)
-        return Agreed(packed(log.schema()) if log.read() else None)
+        if not log.read():
+            return Agreed(None, (self.path, *self.partition_by))
+        return Agreed(packed(log.schema()), (self.path, *log.metadata().partition_columns))
 
-    def notes(self) -> DirectoryNotes:
+    def notes(self) -> NoteStore:
         """In the working directory of the table."""
-        return DirectoryNotes(self._working, self.files)
+        return notes_in(self.path, WORKING, self.files, self.open_objects)
 
     def number(self, query: str) -> int:
         """That of the application. Raises CountedElsewhere."""
@@ -73,8 +79,7 @@ class DeltaBatches(BatchTarget):
     def commit(self, staged: Staged, own: int) -> bool:
         """Append to the log, or make the table."""
         application = _application(staged.query)
-        target = DeltaTarget(self.path, application, staged.run, files=self.files)
-        target.share(own or None)
+        target = self._shared(application, staged, own)
         files = parsed(staged.committables)
         target.commit(staged.checkpoint, files)
         return bool(files) or DeltaLog(self.path).read()
@@ -82,9 +87,20 @@ class DeltaBatches(BatchTarget):
     def commit_write(self, staged: Staged, *, replaces: bool) -> None:
         """Append to the log; what is replaced goes in the same entry."""
         own = self.number(DATAFRAMES)
-        target = DeltaTarget(self.path, DATAFRAMES, staged.run, files=self.files)
-        target.share(own or None)
+        target = self._shared(DATAFRAMES, staged, own)
         target.commit(own + 1, parsed(staged.committables), replaces=replaces)
+
+    def _shared(self, application: str, staged: Staged, own: int) -> DeltaTarget:
+        target = DeltaTarget(
+            self.path,
+            application,
+            staged.run,
+            files=self.files,
+            open_objects=self.open_objects,
+            partition_by=self.partition_by,
+        )
+        target.share(own or None)
+        return target
 
     def has_written(self, staged: Staged) -> bool:
         """As the log's newest entries tell."""
@@ -92,9 +108,20 @@ class DeltaBatches(BatchTarget):
         return log.read() and log.has_said("epochgate.run", staged.run)
 
     def sweep(self, query: str, batch: int) -> None:
-        """Remove whole runs."""
-        files = LocalFileSystem() if self.files is None else self.files
-        sweep_directory(files, self._working, query, batch)
+        """Remove whole runs; in an object store, what the log has never named of them."""
+        if is_url(self.path):
+            self._sweep_objects(query, batch)
+        else:
+            files = LocalFileSystem() if self.files is None else self.files
+            sweep_directory(files, os.path.join(self.path, WORKING), query, batch)
+
+    def _sweep_objects(self, query: str, batch: int) -> None:
+        log, objects = DeltaLog(self.path), self.open_objects(self.path)
+        if batch % SWEPT_EVERY or not log.read():
+            return
+        runs = {key.split("/")[1] for key in objects.list("data")}
+        swept = sorted(run for run in runs if is_swept(run, query, batch))
+        StagedObjects(objects, log).remove_orphans(swept, [])
 
 
 def _application(query: str) -> str:

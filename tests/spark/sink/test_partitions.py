@@ -139,8 +139,13 @@ def test_a_partitioned_target_keeps_its_columns(tmp_path: Path) -> None:
         options_for(tmp_path, partition_by=("name",), schema_evolution="add")
 
 
-def test_only_parquet_files_are_partitioned(tmp_path: Path) -> None:
-    options = options_for(tmp_path, target=f"delta:{tmp_path}/out", partition_by=("name",))
+def test_only_files_and_delta_tables_are_partitioned(tmp_path: Path) -> None:
+    options = options_for(
+        tmp_path,
+        target="iceberg:lake.a.b",
+        checkpoint_directory=str(tmp_path / "c"),
+        partition_by=("name",),
+    )
     with pytest.raises(UsageError, match="partition_by is for Parquet files"):
         sink_of(options, None, Memory().open)
 

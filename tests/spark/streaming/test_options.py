@@ -41,9 +41,9 @@ def test_a_value_that_is_not_one_of_the_option_is_refused(
 @pytest.mark.parametrize(
     ("sink", "path", "told"),
     [
-        ("delta", "s3://bucket/t", "'s3://bucket/t', and the sink 'delta' does not write there"),
+        ("delta", "hdfs://host/t", "'hdfs://host/t', and the sink 'delta' does not write there"),
         ("delta", "hdfs://nn/t", "give a directory that is mounted wherever tasks run"),
-        ("parquet", "hdfs://nn/t", "mounted wherever tasks run. For Parquet files also s3://"),
+        ("parquet", "hdfs://nn/t", "mounted wherever tasks run, or a URL of s3://"),
     ],
 )
 def test_a_place_that_the_sink_cannot_write_to_is_refused_before_anything_is_made(

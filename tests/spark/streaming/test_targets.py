@@ -309,7 +309,8 @@ def test_a_query_that_changes_between_the_sink_and_a_ledger_writes_no_batch_twic
 def columns(target: BatchTarget, **values: list[Any]) -> Any:
     """Return what a task raises that stages these columns."""
     writer = target.sink.create_writer(OperatorContext("sink", 0, 7, 1, "r", [].append), None)
-    writer.handle_event(["schema", target.prepare().schema])
+    agreed = target.prepare()
+    writer.handle_event(["schema", agreed.schema, *agreed.told])
     with pytest.raises(ColumnsDiffer) as raised, told_of(target.shown):
         writer.write(pa.RecordBatch.from_pydict(values))
     return str(raised.value)

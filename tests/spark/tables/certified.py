@@ -8,7 +8,8 @@ epochgate certify-sink tests.spark.tables.certified:postgres_case
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,13 +22,14 @@ from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink import PostgresSink
 from epochgate.testing import SinkCase
 from tests.spark.tables import delta_replay, iceberg_replay
+from tests.spark.tables.delta_objects import Seen
 from tests.spark.tables.postgres_server import Server
 
 
 class DeltaCase(SinkCase):
     """A Delta table; the library's writes are points beside those of files."""
 
-    calls = (
+    calls: ClassVar[Sequence[str]] = (
         "deltalake.table:DeltaTable.create_write_transaction",
         "deltalake.transaction:create_table_with_add_actions",
     )
@@ -52,6 +54,42 @@ class DeltaCase(SinkCase):
         from deltalake.exceptions import DeltaError
 
         return DeltaError("Generic error: no answer")
+
+
+class DeltaObjectsCase(DeltaCase):
+    """A Delta table in an object store, which the variables of the environment name; requests of
+    the sink that change an object are points, too.
+    """
+
+    calls = (
+        *DeltaCase.calls,
+        "epochgate.runtime.objects.client:ObstoreObjects.create",
+        "epochgate.runtime.objects.client:ObstoreObjects.put",
+        "epochgate.runtime.objects.client:ObstoreObjects.delete",
+    )
+
+    def _seen(self, place: Path) -> Seen:
+        return Seen(dict(os.environ), f"certified/of-{place.name}", place)
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty place."""
+        return DeltaSink(self._seen(place).url, commit_in=self.commit_in)
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """Return what a reader sees that replays the log, with Arrow's client."""
+        for file in delta_replay.active_files(self._seen(place).copied()):
+            yield from pq.read_table(file).to_pylist()
+
+    def staged(self, place: Path) -> list[str]:
+        """Objects that the log does not name."""
+        seen = self._seen(place)
+        named = {file.name for file in delta_replay.active_files(seen.copied())}
+        return [key for key in seen.files("data") if key.rpartition("/")[2] not in named]
+
+    def remove(self, place: Path) -> None:
+        """Remove the objects."""
+        self._seen(place).remove()
+        super().remove(place)
 
 
 class DeltaInTasksCase(DeltaCase):

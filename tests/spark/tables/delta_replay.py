@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
@@ -26,7 +27,7 @@ def active_files(table: Path) -> list[Path]:
             if "add" in action:
                 assert action["add"]["path"] not in active, "a file is in the table twice"
                 active[action["add"]["path"]] = None
-    return [table / path for path in active]
+    return [table / unquote(path) for path in active]
 
 
 def rows(table: Path, column: str = "x") -> list[Any]:

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from epochgate.environment import set_in_environment
 from epochgate.runtime.testing.certification import Guarantee, certify, report
 from epochgate.testing import SinkCase, certify_sink
+from tests.runtime.objects.servers import seaweedfs
 from tests.spark.tables.certified import (
     DeltaCase,
     DeltaInTasksCase,
+    DeltaObjectsCase,
     IcebergCase,
     PostgresCase,
     PostgresInTasksCase,
@@ -25,12 +28,25 @@ OF_POSTGRES = {
     "told": PostgresTellingCase,
     "postgres": PostgresCase,
 }
-KINDS = ["delta", "delta, in tasks", "iceberg", "postgres", "postgres, told", "postgres, in tasks"]
+KINDS = [
+    "delta",
+    "delta, in tasks",
+    pytest.param("delta, in objects", marks=pytest.mark.extended),
+    "iceberg",
+    "postgres",
+    "postgres, told",
+    "postgres, in tasks",
+]
 
 
 @pytest.fixture(params=KINDS)
 def case(request: pytest.FixtureRequest) -> Iterator[SinkCase]:
-    if "delta" in request.param:
+    if request.param == "delta, in objects":
+        pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+        folder = request.getfixturevalue("tmp_path")
+        with seaweedfs(folder) as variables, set_in_environment(variables):
+            yield DeltaObjectsCase()
+    elif "delta" in request.param:
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
         yield DeltaInTasksCase() if "tasks" in request.param else DeltaCase()
     elif request.param == "iceberg":

@@ -102,7 +102,7 @@ def test_the_library_itself_repeats_a_transaction_that_it_has_seen(
     assert log.read()
     again = stage(table, "r2", [1])
     shutil.copy(table / "_epochgate" / again[0].path, table / again[0].file_name)
-    log.append(again, {"job": 1}, {})
+    log.append({again[0].file_name: again[0]}, {"job": 1}, {})
     assert rows(table) == [1, 1]
 
 
@@ -113,13 +113,13 @@ def test_of_two_commits_on_one_snapshot_the_log_refuses_the_second(
     first, second = DeltaLog(str(table)), DeltaLog(str(table))
     assert first.read()
     assert second.read()
-    first.append([], {"job": 2}, {})
+    first.append({}, {"job": 2}, {})
     with pytest.raises(LogOvertaken, match="Concurrent transaction"):
-        second.append([], {"job": 2}, {})
+        second.append({}, {"job": 2}, {})
     assert first.read()
     assert second.read()
-    first.append([], {"other": 2}, {})
-    second.append([], {"job": 3}, {})
+    first.append({}, {"other": 2}, {})
+    second.append({}, {"job": 3}, {})
     assert numbers(table, "job") == [1, 2, 3]
 
 
@@ -193,7 +193,7 @@ def test_of_many_that_make_one_table_at_once_one_does(tmp_path: Path) -> None:
             log = DeltaLog(str(place))
             barrier.wait()
             with contextlib.suppress(LogOvertaken, LogFailed):
-                log.create(pa.schema([("x", pa.int64())]), [], {"job": 1, f"m{at}": 1}, {})
+                log.create(pa.schema([("x", pa.int64())]), {}, {"job": 1, f"m{at}": 1}, {})
                 made.append(at)
 
         threads = [
@@ -352,7 +352,6 @@ def test_a_directory_of_other_files_is_refused(table: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"partition_by": ["x"]}, "partitioned by x"),
         (
             {"configuration": {"delta.setTransactionRetentionDuration": "interval 1 days"}},
             "forgets its applications",
