@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgpack
 
 from epochgate.runtime import CoordinatorContext
-from epochgate.runtime.pipeline import RateLimit
-from epochgate.runtime.pipeline.setting import SettingCoordinator
+from epochgate.runtime.pipeline.setting import RateLimit, SettingCoordinator
 
 RATE: Final = "rate"
 

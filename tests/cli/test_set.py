@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from epochgate.cli import main
-from epochgate.runtime.pipeline import RateLimit, Setting
+from epochgate.runtime.pipeline.setting import RateLimit, Setting
 from epochgate.runtime.pipeline.setting_requests import KIND, requested
 from epochgate.runtime.requests.listening import JobRequests
 from epochgate.runtime.requests.place import FOLDER, RequestPlace

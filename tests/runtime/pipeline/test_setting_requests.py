@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochgate.runtime.pipeline import RateLimit, Setting
+from epochgate.runtime.pipeline.setting import RateLimit, Setting
 from epochgate.runtime.pipeline.setting_requests import KIND, requested
 
 

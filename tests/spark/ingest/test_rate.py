@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.pipeline.setting_requests import requested
-from epochgate.runtime.savepoints.asking import Answer
+from epochgate.runtime.requests.listening import Answer
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, visible, write_source
 
 SLOW, FAST = 50.0, 100_000.0
