@@ -236,7 +236,6 @@ FUNCTIONS: Final = {
     "Deciding(now)": OF_OURS,
     "FilteredQueueEnumerator(look)": "look",
     "FilteredQueueEnumerator(may_match)": "enumerator.add_found",
-    "FunctionCommitter(write)": "functions.write",
     "FunctionSource(look)": "functions.look",
     "FunctionSource(read)": "functions.read",
     "IngestOptions(transform)": "tests/spark/ingest/test_bad_input.py"
@@ -255,7 +254,6 @@ FUNCTIONS: Final = {
     "Pipeline(after_commit)": "after_commit",
     "Pipeline(map)": "functions.map",
     "Pipeline(sink)": "functions.write",
-    "PipelineProgram(map)": "functions.map",
     "ReaderContext(now_s)": OF_OURS,
     "ReaderContext(send_source_event)": OF_OURS,
     "ReaderContext(wake_after)": OF_OURS,
@@ -276,6 +274,12 @@ FUNCTIONS: Final = {
     "run_job(in_front)": OF_OURS,
     "run_job(program_factory)": "program.factory",
     "start_ingest(after_commit)": "after_commit",
+    "DeltaSink(log)": OF_OURS,
+    "DeltaSink(open_objects)": OF_OURS,
+    "DirectoryCheckpointStore(clock)": OF_OURS,
+    "IcebergSink(open_table)": OF_OURS,
+    "ObjectCheckpointStore(clock)": OF_OURS,
+    "ParquetSink(open_objects)": OF_OURS,
 }
 """Parameters that take a function -> its row, the row within which it is called, the test that
 looks at it, or why none does.
@@ -304,6 +308,7 @@ NARROW: Final = {
     "spark/wire/client.py": OF_THE_WIRE,
     "spark/wire/reception.py": OF_THE_WIRE,
     "spark/wire/server.py": OF_THE_WIRE,
+    "runtime/pipeline/setting_requests.py": "a check of a setting of ours, and requests to the job",
 }
 """Files that catch Exception, where a door catches BaseException -> why that is no door."""
 
@@ -329,8 +334,6 @@ CLASSES: Final = {
     BatchCoordinator: ("chooser",),
 }
 """Public class -> what stands for it in a door."""
-NOT_ABSTRACT: Final = {"RestartStrategy", "CheckpointStore"}
-"""Protocols that are not exported where the other classes are."""
 OURS: Final = (
     *("CheckpointAccess", "CoordinatorContext", "RunningCoroutine", "SubtaskGateway"),
     *("SplitEnumeratorContext", "TaskInbox", "Transport", "Ledger"),
