@@ -110,7 +110,7 @@ format: $(STAMP) ## format the code and repair what lint can repair
 lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
 	$(LOCK) --upgrade requirements/docs.in --output-file requirements/docs.txt
-	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres fuzz draw demo check prove dev) \
+	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres avro fuzz draw demo check prove dev) \
 		--constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind

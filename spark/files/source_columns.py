@@ -104,6 +104,11 @@ def schema_of(added: SourceColumns) -> pa.Schema:
     return pa.schema([pa.field(name, FACTS[fact]) for name, fact in added])
 
 
+def described(added: SourceColumns) -> str:
+    """The columns on one line."""
+    return ", ".join(f"{name}={fact}" for name, fact in added) or "(none)"
+
+
 def without(columns: pa.Schema, added: SourceColumns) -> pa.Schema:
     """The columns but those that are added."""
     names = {name for name, _ in added}

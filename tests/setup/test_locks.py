@@ -19,6 +19,7 @@ INSTALLED_EXTRAS = (
     "delta",
     "iceberg",
     "postgres",
+    "avro",
     "fuzz",
     "draw",
     "demo",
