@@ -85,7 +85,8 @@ class IngestOptions:
     "insecure" to do it nowhere and to run although the job's key can be read on the network.
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
     metrics_host: the address of the driver's machine on which they are served, 0.0.0.0 for all; by
-    default 127.0.0.1, which other machines cannot reach.
+    default 127.0.0.1, which other machines cannot reach. ui_port, ui_host: the same of the job's
+    own pages, which `epochgate ui` shows as well.
     journal: a directory for the traces of driver and tasks.
     from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
@@ -130,6 +131,8 @@ class IngestOptions:
     wire: Wire = "auto"
     metrics_port: int | None = None
     metrics_host: str | None = None
+    ui_port: int | None = None
+    ui_host: str | None = None
     journal: str | None = None
     from_savepoint: str | None = None
     allow_dropped_state: tuple[str, ...] = ()
@@ -159,7 +162,8 @@ class IngestOptions:
             self._expect_positive("rows_per_second")
         self._expect_port("port")
         self._expect_one_of("wire", get_args(Wire))
-        self._expect_metrics()
+        for page in ("metrics", "ui"):
+            self._expect_address(page)
         if self.settle_s is not None and not (math.isfinite(self.settle_s) and self.settle_s >= 0):
             raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
         self._expect_one_of("format", get_args(Format))
@@ -177,13 +181,13 @@ class IngestOptions:
             takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
 
-    def _expect_metrics(self) -> None:
-        if self.metrics_port is not None:
-            self._expect_port("metrics_port")
-        elif self.metrics_host is not None:
+    def _expect_address(self, page: str) -> None:
+        if getattr(self, f"{page}_port") is not None:
+            self._expect_port(f"{page}_port")
+        elif (host := getattr(self, f"{page}_host")) is not None:
             raise IngestMisconfigured(
-                f"metrics_host is {self.metrics_host!r} without a metrics_port; give one to serve "
-                "metrics on, 0 for a free one"
+                f"{page}_host is {host!r} without a {page}_port; give one to serve on, 0 for a "
+                "free one"
             )
 
     def _expect_port(self, name: str) -> None:

@@ -20,6 +20,7 @@ OF_OTHERS = {
     "--epochgate-seed": "pytest's, by the plugin",
     "--epochgate-whole": "pytest's, by the plugin",
     "--hypothesis-seed": "pytest's, by the plugin of Hypothesis",
+    "--force-reinstall": "pip's",
     "--show-toplevel": "git's",
     "--unshallow": "git's",
     "--verify": "git's",

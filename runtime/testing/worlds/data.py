@@ -80,7 +80,7 @@ def by_hypothesis() -> ModuleType:
         from epochgate.runtime.testing.worlds import by_hypothesis
     except ImportError as error:
         raise HypothesisNeeded(
-            "world.draw needs Hypothesis, which is not installed: pip install 'epochgate[fuzz]'"
+            "world.draw needs Hypothesis, which is not installed: pip install hypothesis"
         ) from error
     return by_hypothesis
 
