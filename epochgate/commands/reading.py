@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-FORMATS = ("parquet", "csv", "jsonl")
+FORMATS = ("parquet", "orc", "avro", "csv", "jsonl", "json", "text", "binary")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,10 @@ between threads. Used on the driver and in tasks.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import BinaryIO, cast
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import BinaryIO, Final, cast
 
 import pyarrow.parquet as pq
 
@@ -22,13 +24,20 @@ from epochgate.runtime.objects.client import (
     open_url,
 )
 from epochgate.runtime.objects.elsewhere import open_elsewhere
+from epochgate.spark.files.avro import AvroChunks
+from epochgate.spark.files.chunks import Chunks, OrcChunks, ParquetChunks, WholeFile
+from epochgate.spark.files.compression import Compression, decompressed
 from epochgate.spark.files.content import Stamp, checksum_of
 from epochgate.spark.files.errors import SourceUnreadable
 from epochgate.spark.files.finding import EMPTY, Listing, absolute_source, find_files
-from epochgate.spark.files.layout import decompressed
+from epochgate.spark.files.json_documents import JsonDocuments
 from epochgate.spark.files.object_file import ObjectFile
 from epochgate.spark.files.object_finding import bucket_and_key, find_objects
-from epochgate.spark.files.split import Compression, Format
+from epochgate.spark.files.split import Format
+
+_CHUNKS: Final[Mapping[Format, Callable[[BinaryIO], Chunks]]] = MappingProxyType(
+    {"orc": OrcChunks, "avro": AvroChunks, "binary": WholeFile}
+)
 
 
 class FileAccess:
@@ -73,8 +82,16 @@ class FileAccess:
         found = os.stat(path)
         return Stamp(found.st_size, found.st_mtime_ns)
 
-    def open(self, path: str, stamp: Stamp, compression: Compression = "none") -> BinaryIO:
-        """The file's bytes, decompressed; of an object, those that it has with this stamp."""
+    def open(
+        self,
+        path: str,
+        stamp: Stamp,
+        compression: Compression = "none",
+        file_format: Format = "text",
+    ) -> BinaryIO:
+        """The file's bytes, decompressed, and JSON documents as JSON lines; of an object, those
+        that it has with this stamp.
+        """
         raw: BinaryIO
         if is_remote(path):
             objects, key = self._place(path)
@@ -82,7 +99,13 @@ class FileAccess:
             raw = cast(BinaryIO, ObjectFile(objects, status))
         else:
             raw = open(path, "rb")  # noqa: SIM115 - the caller closes it
-        return decompressed(raw) if compression == "gzip" else raw
+        try:
+            if compression != "none":
+                raw = decompressed(raw, compression)
+        except BaseException:
+            raw.close()
+            raise
+        return cast(BinaryIO, JsonDocuments(raw)) if file_format == "json" else raw
 
     def parquet(
         self,
@@ -105,6 +128,19 @@ class FileAccess:
             coerce_int96_timestamp_unit=int96_unit,
             buffer_size=buffer_bytes,
         )
+
+    def chunks(self, path: str, stamp: Stamp, file_format: Format) -> Chunks:
+        """A file that tells its types; of an object, as with this stamp. Raises AvroMissing."""
+        if file_format == "parquet":
+            return ParquetChunks(partial(self.parquet, path, stamp))
+        if file_format == "orc" and not is_remote(path):
+            return OrcChunks(path)
+        file = self.open(path, stamp)
+        try:
+            return _CHUNKS[file_format](file)
+        except BaseException:
+            file.close()
+            raise
 
     def checksum_of(self, path: str, stamp: Stamp, file_format: Format) -> int:
         """A checksum that stands for the content, see `content`. Raises OSError or EOFError."""

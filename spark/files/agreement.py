@@ -38,6 +38,7 @@ from epochgate.spark.files.layout import (
     fill_types,
     has_same_columns,
     infer_schema,
+    is_readable_from,
     normal_schema,
     read_first_record,
     read_header,
@@ -55,10 +56,11 @@ from epochgate.spark.files.partitions import (
 from epochgate.spark.files.sampling import Sample
 from epochgate.spark.files.source_columns import (
     SourceColumnInFile,
-    SourceColumns,
+    described,
     require_apart,
 )
-from epochgate.spark.files.split import Format, SourceLayout
+from epochgate.spark.files.split import TYPED, Format, SourceLayout
+from epochgate.spark.files.text_lines import LINE
 from epochgate.spark.values.errors import RowsUnfit
 
 ASKED = "--schema (schema in Python)"
@@ -117,15 +119,15 @@ class Layouts:
                 texts.setdefault(name, set()).add(text)
         self._partition_types = {name: infer_type(values) for name, values in texts.items()}
 
-    def of_parquet(self, path: str, schema: pa.Schema) -> int:
-        """The index of the layout of a Parquet file of this schema. Raises as `of_text` does, and
+    def of_typed(self, path: str, file_format: Format, schema: pa.Schema) -> int:
+        """The index of the layout of a file that tells its schema. Raises as `of_text` does, and
         NamesUnusable.
         """
         schema = normal_schema(schema)
         given = self._reading.schema
         require_usable(path, schema, self._wanted())
         if given is None:
-            return self._add(path, "parquet", self._of_parquet_hinted(path, schema))
+            return self._add(path, file_format, self._of_typed_hinted(path, file_format, schema))
         partitions = self._partitions(path)
         self._require_columns(path, given, schema.names, partitions)
         for column in schema:
@@ -133,7 +135,7 @@ class Layouts:
                 continue
             if not is_readable_as(column.type, given.field(column.name).type):
                 raise SchemaChanged(path, difference(schema, given), ASKED, describe(given))
-        return self._add(path, "parquet", given)
+        return self._add(path, file_format, given)
 
     def of_text(self, path: str, file_format: Format, file: BinaryIO) -> int | None:
         """The index of the layout of a CSV or JSON lines file; none if it has no row.
@@ -143,13 +145,15 @@ class Layouts:
         """
         reading = self._reading
         require_bytes_of_ascii(file)
+        if file_format == "text":
+            return self._add(path, file_format, self._of_lines(path))
         names: tuple[str, ...] | None = None
         if file_format == "csv":
             first = read_first_record(file, reading.dialect, reading.encoding)
             self._require_delimiter(path, first.names, first.text)
             if reading.dialect.header:
                 names = read_header(file, reading.dialect, reading.encoding).names
-        else:
+        elif file_format == "jsonl":
             require_lines(file)
         if reading.schema is not None:
             return self._add_given(path, file_format, names)
@@ -168,7 +172,7 @@ class Layouts:
             return None
         require_usable(path, inferred, self._wanted())
         known = self._with_known_types(inferred)
-        may_lack = file_format == "jsonl" or bool(self._layouts)
+        may_lack = file_format != "csv" or bool(self._layouts)
         return self._add(path, file_format, self._hinted(path, file_format, known, may_lack))
 
     def to_list(self) -> list[bytes]:
@@ -210,7 +214,7 @@ class Layouts:
             )
         if reading.evolution == "none":
             if before.added != reading.added:
-                told = (_added(one) for one in (before.added, reading.added))
+                told = (described(one) for one in (before.added, reading.added))
                 raise ReadingChanged("--add-column", *told)
             if before.rescues != reading.rescues:
                 told = ("rescue" if one.rescues else "others" for one in (before, reading))
@@ -251,6 +255,15 @@ class Layouts:
             return Others(csv_texts=self.sample.csv_texts(path, names, self._reading))
         return Others(self.sample.json_lines(path, self._reading))
 
+    def _of_lines(self, path: str) -> pa.Schema:
+        given = self._reading.schema
+        if given is None:
+            return LINE
+        own = pa.schema([one for one in given if one.name not in self._partitions(path)])
+        if own.types != [pa.string()]:
+            raise SchemaChanged(path, ["lines are one column of STRING"], ASKED, describe(given))
+        return own
+
     def _hinted(
         self, path: str, file_format: Format, schema: pa.Schema, may_lack: bool
     ) -> pa.Schema:
@@ -260,7 +273,7 @@ class Layouts:
         for hint in hints:
             if hint.name in elsewhere:
                 continue
-            if not _is_readable_from(file_format, hint.type):
+            if not is_readable_from(file_format, hint.type):
                 raise TypeUnreadable(hint.name, str(hint.type), file_format)
             if hint.name not in schema.names:
                 if not may_lack:
@@ -268,7 +281,7 @@ class Layouts:
                 fields.append(hint)
         return pa.schema(fields)
 
-    def _of_parquet_hinted(self, path: str, schema: pa.Schema) -> pa.Schema:
+    def _of_typed_hinted(self, path: str, file_format: Format, schema: pa.Schema) -> pa.Schema:
         for hint in self._reading.hints:
             if hint.name in schema.names:
                 found = schema.field(hint.name).type
@@ -276,7 +289,7 @@ class Layouts:
                     wrong = [f"{hint.name}: expected {hint.type}, found {found}"]
                     hints = describe(self._reading.hints)
                     raise SchemaChanged(path, wrong, "--schema-hints (schema_hints)", hints)
-        return self._hinted(path, "parquet", schema, may_lack=self._reading.evolution != "none")
+        return self._hinted(path, file_format, schema, self._reading.evolution != "none")
 
     def _with_known_types(self, inferred: pa.Schema) -> pa.Schema:
         """Text is read as a column's known type, unless its own is wider and may be."""
@@ -301,7 +314,7 @@ class Layouts:
         if names is not None:
             self._require_columns(path, given, names, partitions)
         for column in given:
-            if column.name not in partitions and not _is_readable_from(file_format, column.type):
+            if column.name not in partitions and not is_readable_from(file_format, column.type):
                 raise TypeUnreadable(column.name, str(column.type), file_format)
         return self._add(path, file_format, given)
 
@@ -398,7 +411,7 @@ class Layouts:
 
     def _is_inferred(self, file_format: Format) -> bool:
         """A job that an earlier release began goes on as that has read its files."""
-        if file_format == "parquet" or self._reading.schema is not None:
+        if file_format in TYPED or self._reading.schema is not None:
             return False
         return self._layouts[0].is_inferred if self._layouts else True
 
@@ -430,18 +443,5 @@ def _named(names: tuple[str, ...], known: pa.Schema) -> list[str]:
     ]
 
 
-def _added(added: SourceColumns) -> str:
-    return ", ".join(f"{name}={fact}" for name, fact in added) or "(none)"
-
-
 def _columns(projection: Iterable[str] | None) -> str:
     return "(all)" if projection is None else ", ".join(projection)
-
-
-def _is_readable_from(file_format: Format, kind: pa.DataType) -> bool:
-    if file_format == "csv":
-        return not pa.types.is_nested(kind)
-    if pa.types.is_map(kind):
-        return False
-    children = [kind.field(index) for index in range(kind.num_fields)]
-    return all(_is_readable_from(file_format, child.type) for child in children)

@@ -24,6 +24,7 @@ from epochgate.spark.files.records import RecordEnds
 from epochgate.spark.files.rejected import RejectedRow, ValueInvalid, raw_text
 from epochgate.spark.files.split import FileSplit
 from epochgate.spark.files.text import NotText, as_utf8
+from epochgate.spark.files.text_lines import TextLines
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class RecordBlocks:
     def __init__(
         self,
         split: FileSplit,
-        parser: RecordParser | JsonLines,
+        parser: RecordParser | JsonLines | TextLines,
         ends: RecordEnds,
         encoding: str,
         lines: LineCounter,

@@ -11,9 +11,10 @@ from typing import BinaryIO
 
 import pyarrow.parquet as pq
 
+from epochgate.spark.files.compression import Compression
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.records import has_inner_line_ends
-from epochgate.spark.files.split import Compression, Format
+from epochgate.spark.files.split import Format
 
 
 def row_group_ranges(
@@ -41,6 +42,16 @@ def row_group_ranges(
     return ranges
 
 
+def chunk_ranges(count: int, size_bytes: int, bytes_target: int) -> list[tuple[int, int]]:
+    """The same of chunks of which no sizes are told.
+
+    >>> chunk_ranges(5, 100, 40), chunk_ranges(0, 100, 40)
+    ([(0, 1), (1, 3), (3, 5)], [])
+    """
+    shares = min(count, -(-size_bytes // bytes_target))
+    return [(count * at // shares, count * (at + 1) // shares) for at in range(shares)]
+
+
 def byte_ranges(
     file: BinaryIO,
     size: int,
@@ -51,7 +62,7 @@ def byte_ranges(
 ) -> list[tuple[int, int]]:
     """First byte and the one after the last, of each share."""
     count = -(-size // bytes_target)
-    if compression != "none" or count == 1:
+    if compression != "none" or file_format == "json" or count == 1:
         return [(0, size)]
     if file_format == "csv":
         file.seek(0)

@@ -39,6 +39,7 @@ from epochgate.runtime.objects.errors import ObjectMissing, ObjectReplaced
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.agreement import UNFIT, Layouts
 from epochgate.spark.files.asked import Reading, ReadingOptions
+from epochgate.spark.files.compression import Compression
 from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
 from epochgate.spark.files.errors import (
     BadFile,
@@ -66,7 +67,7 @@ from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.sampling import Sample
 from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.skipped import SkippedFiles
-from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
+from epochgate.spark.files.split import TYPED, FileSplit, Format, SkippedFile, SourceLayout
 
 STATE_VERSION = 6
 _READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
@@ -206,16 +207,19 @@ class FileEnumeration:
         found: list[tuple[str, Callable[[], BinaryIO]]] = []
         for path in paths:
             file_format, compression = format_of(path, self._format)
-            if file_format not in (None, "parquet"):
-                found.append((path, partial(self._opened, path, paths[path], compression)))
+            if file_format is not None and file_format not in TYPED:
+                opened = partial(self._opened, path, paths[path], compression, file_format)
+                found.append((path, opened))
         return Sample(found)
 
-    def _opened(self, path: str, listed: Stamp | None, compression: Compression) -> BinaryIO:
+    def _opened(
+        self, path: str, listed: Stamp | None, compression: Compression, file_format: Format
+    ) -> BinaryIO:
         """Raises OSError, and ValueError for a file that may be being written."""
         stamp = listed or self._access.stamp_of(path)
         if not self._settling.is_over(path, stamp):
             raise ValueError("it is not settled")
-        return self._access.open(path, stamp, compression)
+        return self._access.open(path, stamp, compression, file_format)
 
     def seal(self) -> None:
         """Let the segments keep what is known, pending and skipped, if it is much; writes files.
@@ -267,7 +271,7 @@ class FileEnumeration:
                 compression,
             )
             size, modified_ns, etag = stamp
-            is_cut = file_format == "parquet" and len(ranges) > 1
+            is_cut = file_format in TYPED and len(ranges) > 1
             groups = ranges[-1][1] if is_cut else 0
             splits += [
                 FileSplit(

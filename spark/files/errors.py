@@ -5,11 +5,13 @@ Every type keeps its facts as constructor arguments, so it survives being pickle
 
 from __future__ import annotations
 
+import os
 import shlex
 
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.objects.client import is_remote
 from epochgate.runtime.objects.errors import advice
+from epochgate.spark.files.compression import ENDINGS, REFUSED
 
 
 class SourceMissing(UsageError):
@@ -76,11 +78,17 @@ class UnknownFormat(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"cannot tell the format of {self.args[0]!r} from its extension: expected .parquet, "
-            ".csv, .jsonl, .ndjson or .json (the last four also with .gz). Name the format with "
-            "--format (format in Python), narrow the source with a pattern, or hide the file with "
-            "a leading '_' or '.'."
+            f"{self._compressed()}cannot tell the format of {self.args[0]!r} from its extension: "
+            "expected .parquet, "
+            f".csv, .jsonl, .ndjson or .json (the last four also with {', '.join(ENDINGS)}). Name "
+            "the format with --format (format in Python), narrow the source with a pattern, or "
+            "hide the file with a leading '_' or '.'."
         )
+
+    def _compressed(self) -> str:
+        ending = os.path.splitext(self.args[0])[1].lower()
+        told = f"{ending} files are compressed in a way that is not read: "
+        return told if ending in REFUSED else ""
 
 
 class MixedFormats(UsageError):

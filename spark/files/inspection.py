@@ -15,15 +15,16 @@ from typing import TypeVar
 from epochgate.runtime.objects.errors import OBJECT_ERRORS, ObjectStoreRefused
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.agreement import Layouts
+from epochgate.spark.files.compression import Compression
 from epochgate.spark.files.content import Stamp
-from epochgate.spark.files.cutting import byte_ranges, row_group_ranges
+from epochgate.spark.files.cutting import byte_ranges, chunk_ranges, row_group_ranges
 from epochgate.spark.files.errors import BadFile, BadRow, SourceUnreadable
 from epochgate.spark.files.finding import escaped, is_utf_8
 from epochgate.spark.files.layout import FirstRecordBad, cause_of
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.reader import READ_ERRORS
 from epochgate.spark.files.rejected import position_of
-from epochgate.spark.files.split import Compression, Format
+from epochgate.spark.files.split import TYPED, Format
 
 Seen = TypeVar("Seen")
 
@@ -50,7 +51,7 @@ def ends_within_line(
     """Return whether the last line of a text file has no end, so that its writer may be at it; of a
     compressed one that does not show. Raises what `checksum_of_file` raises.
     """
-    if file_format == "parquet" or compression != "none":
+    if file_format in (*TYPED, "json") or compression != "none":
         return False
 
     def last_byte() -> bytes:
@@ -87,9 +88,15 @@ def shares_of(
     try:
         if file_format == "parquet":
             with access.parquet(path, stamp) as file:
-                layout = layouts.of_parquet(path, file.schema_arrow)
+                layout = layouts.of_typed(path, file_format, file.schema_arrow)
                 return layout, row_group_ranges(file.metadata, stamp.size_bytes, bytes_target)
-        with access.open(path, stamp, compression) as text:
+        if file_format in TYPED:
+            with contextlib.closing(access.chunks(path, stamp, file_format)) as chunks:
+                layout = layouts.of_typed(path, file_format, chunks.schema)
+                if layouts[layout].numbers_rows:
+                    bytes_target = stamp.size_bytes  # as below
+                return layout, chunk_ranges(chunks.count, stamp.size_bytes, bytes_target)
+        with access.open(path, stamp, compression, file_format) as text:
             found = layouts.of_text(path, file_format, text)
             if found is None:
                 return 0, []
@@ -100,7 +107,7 @@ def shares_of(
     except OBJECT_ERRORS as error:
         raise unreadable(path, error) from error
     except READ_ERRORS as error:
-        reopened = partial(access.open, path, stamp, compression)
+        reopened = partial(access.open, path, stamp, compression, file_format)
         if isinstance(error, FirstRecordBad):
             offset, column, reason = error.args
             with contextlib.closing(LineCounter(reopened)) as lines:

@@ -74,8 +74,8 @@ def require_lines(file: BinaryIO) -> None:
         raise ValueInvalid(
             None,
             f"its first line, {line[:_SHOWN_MAX].decode(errors='backslashreplace')}, begins what "
-            "goes on in the next one, and each line is a record of its own. `jq -c .` writes "
-            "objects as lines, and `jq -c '.[]'` the objects of an array",
+            "goes on in the next one, and each line is a record of its own. Start with --format "
+            "json (format in Python) to read documents and arrays over several lines",
         )
 
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import os
 import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
+from epochgate.spark.files.compression import REFUSED, Compression, compression_of
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.json_lines import infer_json
 from epochgate.spark.files.parsing import RecordParser, no_value_of, parse_csv, without
@@ -35,11 +34,13 @@ from epochgate.spark.files.records import (
 )
 from epochgate.spark.files.rejected import ValueInvalid, raw_text
 from epochgate.spark.files.round_trip import infer
-from epochgate.spark.files.split import Compression, Format, SourceLayout
+from epochgate.spark.files.split import TYPED, Format, SourceLayout
 from epochgate.spark.files.text import NotText, as_utf8, explain
 
 _FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
+    ".orc": "orc",
+    ".avro": "avro",
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -62,55 +63,13 @@ def format_of(path: str, given: Format | None) -> tuple[Format | None, Compressi
     >>> format_of("a.csv.gz", None), format_of("a.txt", None), format_of("a.txt", "csv")
     (('csv', 'gzip'), (None, 'none'), ('csv', 'none'))
     """
-    stem, extension = os.path.splitext(path.lower())
-    compression: Compression = "none"
-    if extension == ".gz":
-        compression = "gzip"
-        extension = os.path.splitext(stem)[1]
-    found = given or _FORMATS.get(extension)
-    if found == "parquet":
-        return (None, "none") if compression == "gzip" else (found, "none")
+    stem, compression = compression_of(path)
+    if path.lower().endswith(REFUSED):
+        return None, "none"
+    found = given or _FORMATS.get(os.path.splitext(stem.lower())[1])
+    if found in TYPED:
+        return (found, "none") if compression == "none" else (None, "none")
     return found, compression
-
-
-def decompressed(raw: BinaryIO) -> BinaryIO:
-    """Return the content of a gzip file; it closes the file with itself."""
-    return cast(BinaryIO, _Decompressed(raw))
-
-
-class _Decompressed(gzip.GzipFile):
-    """Gives out all bytes before the damage before it raises, so that no whole record is lost."""
-
-    _error: Exception | None = None
-
-    def __init__(self, raw: BinaryIO) -> None:
-        super().__init__(fileobj=raw, mode="rb")
-        self._raw_file = raw
-
-    def close(self) -> None:
-        super().close()
-        self._raw_file.close()
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = 1 << 62 if size is None or size < 0 else size
-        parts: list[bytes] = []
-        while wanted and self._error is None:
-            try:
-                part = self.read1(wanted)
-            except (EOFError, OSError, zlib.error) as error:
-                self._error = error
-                break
-            if not part:
-                break
-            parts.append(part)
-            wanted -= len(part)
-        if not parts and self._error is not None:
-            raise self._error
-        return b"".join(parts)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._error = None
-        return super().seek(offset, whence)
 
 
 class Header(NamedTuple):
@@ -350,6 +309,16 @@ def has_same_columns(one: pa.Schema, other: pa.Schema) -> bool:
     return [(field.name, field.type) for field in ones] == [
         (field.name, field.type) for field in others
     ]
+
+
+def is_readable_from(file_format: Format, kind: pa.DataType) -> bool:
+    """Return whether files of a format of text can hold values of the type."""
+    if file_format == "csv":
+        return not pa.types.is_nested(kind)
+    if pa.types.is_map(kind):
+        return False
+    children = [kind.field(index) for index in range(kind.num_fields)]
+    return all(is_readable_from(file_format, child.type) for child in children)
 
 
 def describe(schema: pa.Schema) -> str:

@@ -22,13 +22,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from epochgate.runtime.objects.errors import (
     OBJECT_ERRORS,
@@ -51,7 +50,6 @@ from epochgate.spark.files.errors import BadFile, BadRow, FileChanged, FileGone,
 from epochgate.spark.files.json_lines import JsonLines
 from epochgate.spark.files.layout import Header, cause_of, data_start, read_header
 from epochgate.spark.files.lines import LineCounter
-from epochgate.spark.files.parquet_values import require_microseconds, require_utf_8, rows_at_once
 from epochgate.spark.files.parsing import RecordParser
 from epochgate.spark.files.quoting import Quoting
 from epochgate.spark.files.records import (
@@ -61,8 +59,9 @@ from epochgate.spark.files.records import (
     record_blocks,
 )
 from epochgate.spark.files.rejected import MISSING, OnBadRow, RejectedRow, position_of
-from epochgate.spark.files.split import FileSplit, SkippedFile, SourceLayout, SplitPosition
+from epochgate.spark.files.split import TYPED, FileSplit, SkippedFile, SourceLayout, SplitPosition
 from epochgate.spark.files.text import UTF_8
+from epochgate.spark.files.text_lines import TextLines
 
 OnBadFile = Literal["fail", "skip"]
 REPLACED_MAX = 10
@@ -174,8 +173,8 @@ class SplitReader:
     def _read_from(
         self, split: FileSplit, position: SplitPosition | None, stamp: Stamp
     ) -> Iterator[ReadBatch]:
-        if split.format == "parquet":
-            yield from self._read_row_groups(split, position, stamp)
+        if split.format in TYPED:
+            yield from self._read_chunks(split, position, stamp)
         else:
             yield from self._read_records(split, position, stamp)
 
@@ -215,45 +214,41 @@ class SplitReader:
             return found
         raise FileChanged(split.path, describe_stamp(expected), describe_stamp(found))
 
-    def _read_row_groups(
+    def _read_chunks(
         self, split: FileSplit, position: SplitPosition | None, stamp: Stamp
     ) -> Iterator[ReadBatch]:
         position = position or SplitPosition(split.start)
-        rows = position.rows
-        group, taken = position.at, position.skip_rows
+        rows, rejected = position.rows, position.rejected
+        chunk, taken = position.at, position.skip_rows
+        counted = rows + rejected - taken
         conformer = Conformer(self._layout, split)
+        unit = "chunk"
         try:
-            with self._access.parquet(split.path, stamp, verified=True) as file:
-                stored = set(file.schema_arrow.names)
+            with contextlib.closing(self._access.chunks(split.path, stamp, split.format)) as file:
+                unit, stored = file.unit, set(file.schema.names)
                 columns = [name for name in self._layout.own_schema.names if name in stored]
-                opened = partial(self._access.parquet, split.path, stamp)
-                for group in range(position.at, split.end):
-                    skip = position.skip_rows if group == position.at else 0
-                    group_rows = file.metadata.row_group(group).num_rows
-                    taken, before_group = 0, _rows_before(file, group)
-                    batch_rows = rows_at_once(file.metadata.row_group(group), self._batch_rows)
-                    require_microseconds(file, opened, group, columns, batch_rows)
-                    for batch in file.iter_batches(
-                        batch_size=batch_rows,
-                        row_groups=[group],
-                        columns=columns,
-                        use_threads=False,
-                    ):
-                        require_utf_8(batch)
+                for chunk in range(position.at, split.end):
+                    skip = position.skip_rows if chunk == position.at else 0
+                    chunk_rows, told = file.rows_in(chunk), file.rows_before(chunk)
+                    rows_before = counted if told is None else told
+                    taken = 0
+                    for batch in file.batches(chunk, columns, self._batch_rows):
                         before, taken = taken, taken + batch.num_rows
                         if taken <= skip:
                             continue
                         begin = max(skip, before)
                         batch = batch.slice(begin - before)
-                        batch = conformer.conform(batch, before_group + begin + 1)
+                        batch = conformer.conform(batch, rows_before + begin + 1)
                         for low, high, lacking in conformer.runs(batch):
                             first = rows
                             rows += 0 if lacking else high - low
-                            is_last = begin + high == group_rows
+                            rejected += 1 if lacking else 0
+                            is_last = begin + high == chunk_rows
                             after = SplitPosition(
-                                group + 1 if is_last else group,
+                                chunk + 1 if is_last else chunk,
                                 0 if is_last else begin + high,
                                 rows,
+                                rejected,
                             )
                             if lacking is None:
                                 part = batch.slice(low, high - low)
@@ -261,20 +256,18 @@ class SplitReader:
                                 continue
                             bad = RejectedRow(
                                 split.path,
-                                before_group + begin + high,
+                                rows_before + begin + high,
                                 lacking,
                                 MISSING,
                                 row_as_json(batch, low),
                             )
-                            yield self._without(
-                                split, bad, after, f"row group {group}, row {begin + low}"
-                            )
-                    if taken != group_rows:
-                        raise ValueError(f"the footer tells of {group_rows} rows in the row group")
+                            where = f"{unit} {chunk}, row {begin + low}"
+                            yield self._without(split, bad, after, where)
+                    counted += taken
         except OBJECT_ERRORS:
             raise
         except READ_ERRORS as error:
-            raise self._bad(split, stamp, f"row group {group}, row {taken}", error) from error
+            raise self._bad(split, stamp, f"{unit} {chunk}, row {taken}", error) from error
 
     def _read_records(
         self, split: FileSplit, position: SplitPosition | None, stamp: Stamp
@@ -290,7 +283,7 @@ class SplitReader:
         now = SplitPosition(offset) if position is None else position
         skip, rows, rejected = now.skip_rows, now.rows, now.rejected
         conformer = Conformer(layout, split)
-        reopened = partial(self._access.open, split.path, stamp, split.compression)
+        reopened = partial(self._access.open, split.path, stamp, split.compression, split.format)
         try:
             with (
                 reopened() as file,
@@ -302,12 +295,9 @@ class SplitReader:
                 if position is None:
                     offset = self._first_record(file, split, header)
                 file.seek(offset)
-                is_csv = split.format == "csv"
                 records = RecordBlocks(
                     split,
-                    RecordParser(layout, names, quoting, split.path)
-                    if is_csv
-                    else JsonLines(layout, split.path),
+                    self._parser(split, names, quoting),
                     ends,
                     self._encoding,
                     lines,
@@ -344,11 +334,20 @@ class SplitReader:
         except READ_ERRORS as error:
             raise self._bad(split, stamp, f"byte {offset}", error) from error
 
+    def _parser(
+        self, split: FileSplit, names: Sequence[str] | None, quoting: Quoting
+    ) -> RecordParser | JsonLines | TextLines:
+        if split.format == "csv":
+            return RecordParser(self._layout, names, quoting, split.path)
+        if split.format == "text":
+            return TextLines(self._layout)
+        return JsonLines(self._layout, split.path)
+
     def _bad(
         self, split: FileSplit, stamp: Stamp | None, position: str, error: BaseException
     ) -> BadFile:
         now = stamp or Stamp(split.size_bytes, split.modified_ns, split.etag)
-        reopened = partial(self._access.open, split.path, now, split.compression)
+        reopened = partial(self._access.open, split.path, now, split.compression, split.format)
         return BadFile(split.path, split.split_id, position, cause_of(error, reopened))
 
     def _header(self, file: BinaryIO, split: FileSplit) -> Header | None:
@@ -373,7 +372,3 @@ class SplitReader:
             raise BadRow(split.path, split.split_id, position_told, bad.reason)
         rows = range(position.rows, position.rows)
         return ReadBatch(split, self._no_rows, rows, position, (bad,))
-
-
-def _rows_before(file: pq.ParquetFile, group: int) -> int:
-    return sum(file.metadata.row_group(earlier).num_rows for earlier in range(group))

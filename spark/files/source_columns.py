@@ -61,13 +61,21 @@ class SourceColumnInFile(UsageError):
 
     def __str__(self) -> str:
         path, name = self.args
-        rescues = name.lower() == RESCUED.name
-        option = "--on-bad-row rescue (on_bad_row" if rescues else "--add-column (add_columns"
-        other = "Read other --columns" if rescues else f"Name the added one _{name} for instance"
+        begin = f"{path!r} has a column {name!r}, which"
+        hides = "adds as well: the one would hide the other."
+        if name.lower() == RESCUED.name:
+            told = (
+                f"{begin} --on-bad-row rescue (on_bad_row in Python) {hides} Read other columns "
+                "with --columns (columns in Python)"
+            )
+        else:
+            told = (
+                f"{begin} --add-column (add_columns in Python) {hides} Name the added one _{name} "
+                "for instance"
+            )
         return (
-            f"{path!r} has a column {name!r}, which {option} in Python) adds as "
-            f"well: the one would hide the other. {other}, or start with --on-bad-file skip "
-            "(on_bad_file), which records the file and continues without it."
+            f"{told}, or start with --on-bad-file skip (on_bad_file), which records the file and "
+            "continues without it."
         )
 
 
@@ -102,6 +110,11 @@ def parse_added(texts: Iterable[str]) -> SourceColumns:
 def schema_of(added: SourceColumns) -> pa.Schema:
     """The columns with their types; each has a value in each row."""
     return pa.schema([pa.field(name, FACTS[fact]) for name, fact in added])
+
+
+def described(added: SourceColumns) -> str:
+    """The columns on one line."""
+    return ", ".join(f"{name}={fact}" for name, fact in added) or "(none)"
 
 
 def without(columns: pa.Schema, added: SourceColumns) -> pa.Schema:

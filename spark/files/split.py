@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgpack
 import pyarrow as pa
 
+from epochgate.spark.files.compression import Compression
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import IncompatibleState
 from epochgate.spark.files.rescuing import RESCUED
 from epochgate.spark.files.source_columns import SourceColumns, counts_rows, schema_of, without
 
-Format = Literal["parquet", "csv", "jsonl"]
-Compression = Literal["none", "gzip"]
+Format = Literal["parquet", "orc", "avro", "binary", "csv", "jsonl", "json", "text"]
+TYPED: Final = ("parquet", "orc", "avro", "binary")
+"""Formats whose files tell their types, and have chunks of rows."""
 
 LAYOUT_VERSION = 5
 _READABLE_LAYOUTS = (1, 2, 3, 4, LAYOUT_VERSION)
@@ -30,7 +32,7 @@ _ADDED_AT = 3
 
 @dataclass(frozen=True)
 class FileSplit:
-    """A share of one file: row groups `start` to `end` (Parquet) or bytes `start` to `end`.
+    """A share of one file: chunks `start` to `end`, as row groups of Parquet, or bytes.
 
     `end` is exclusive. A record of a CSV or JSON lines file belongs to the split in which its first
     byte lies. A compressed file is one split, whose bytes count in the compressed file.
@@ -57,7 +59,7 @@ class FileSplit:
     def share(self) -> int | Fraction:
         """The share of its file that it is; those of one file are 1 together."""
         whole = self.groups
-        if self.format != "parquet" and self.compression == "none":
+        if self.format not in TYPED and self.compression == "none":
             whole = self.size_bytes
         part = self.end - self.start
         return Fraction(part, whole) if part < whole else 1
@@ -75,7 +77,7 @@ class FileSplit:
     @property
     def split_id(self) -> str:
         """Names the split: the same file gives the same ids in every run."""
-        unit = "groups" if self.format == "parquet" else "bytes"
+        unit = "groups" if self.format in TYPED else "bytes"
         again = "" if self.delivery == 1 else f"&delivery={self.delivery}"
         return f"{self.path}#{unit}={self.start}-{self.end}{again}"
 
@@ -100,7 +102,8 @@ class FileSplit:
     def from_list(cls, values: Sequence[Any]) -> FileSplit:
         """Inverse of `to_list`; `ValueError` for anything else."""
         path, file_format, compression, size_bytes, modified_ns, start, end, *rest = values
-        if file_format not in ("parquet", "csv", "jsonl") or compression not in ("none", "gzip"):
+        known = get_args(Format), get_args(Compression)
+        if file_format not in known[0] or compression not in known[1]:
             raise ValueError(f"not a split's format and compression: {file_format}, {compression}")
         return cls(
             str(path),
@@ -208,6 +211,11 @@ class SourceLayout:
         """True if the number of each row in its file has to be known."""
         return counts_rows(self.added)
 
+    @property
+    def numbers_rows(self) -> bool:
+        """True if some row of a file without lines may have to be named by its number."""
+        return self.counts_rows or not all(field.nullable for field in self.schema)
+
     def as_declared(self, columns: pa.Schema, is_inferred: bool = False) -> SourceLayout:
         """The layout of the same files, read as these columns; what else they have is left
         out, and refused where no user has declared the columns.
@@ -225,7 +233,7 @@ class SourceLayout:
             partitions=pa.schema(named),
             takes_new_fields=False,
             leaves_out_others=not is_inferred,
-            is_inferred=is_inferred and self.format != "parquet",
+            is_inferred=is_inferred and self.format not in TYPED,
             hinted=(),
         )
 

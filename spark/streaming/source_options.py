@@ -14,7 +14,7 @@
 | settle | 5 | of files: seconds that one must have been unmodified before it is taken |
 | storeTimeout | 600 | seconds that a request to the directory `state` may take |
 | enumeratorTimeout | 3600 | seconds that a call of the enumerator may take |
-| format, batchRows | | of files: csv, jsonl or parquet; rows of a batch of Arrow |
+| format, batchRows | | of files: as `epochgate ingest --format`; rows of a batch of Arrow |
 | delimiter, quote, escape, header, null, encoding | | of text files, as for `epochgate ingest` |
 | addColumn | | of files: columns that say where a row comes from, a=file.path,b=file.row |
 | filter, control, ... | | what prunes splits: `source_filter` |

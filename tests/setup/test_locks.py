@@ -13,7 +13,16 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 LOCKS = ("build.txt", "docs.txt", "locked.txt")
 PROJECTS = {
-    "pyproject.toml": ("spark", "metrics", "objects", "delta", "iceberg", "postgres", "dev"),
+    "pyproject.toml": (
+        "spark",
+        "metrics",
+        "objects",
+        "delta",
+        "iceberg",
+        "postgres",
+        "avro",
+        "dev",
+    ),
     "proving/pyproject.toml": ("draw", "demo", "prove"),
 }
 """The extras of each project that are installed."""

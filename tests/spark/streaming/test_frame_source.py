@@ -121,3 +121,28 @@ def test_a_frame_says_where_a_row_comes_from(landing: Path) -> None:
     rows = [one for part in reader.partitions() for one in reader.read(part)]
     found = [tuple(row.values()) for batch in rows for row in batch.to_pylist()]
     assert found == [(1, "01234", 1), (2, "5", 1), (3, "6", 2)]
+
+
+@pytest.mark.spark
+@pytest.mark.extended
+@pytest.mark.slow
+def test_orc_that_spark_wrote_is_what_it_was(tmp_path: Path) -> None:
+    from epochgate.spark.streaming import register
+
+    spark = session_of("tests/spark/streaming/test_frame_source.py")
+    register(spark)
+    values = """select timestamp_ntz'9999-12-31 23:59:59.999999' clock, date'9999-12-31' day,
+        cast('-1234567890123456789012345678.5' as decimal(38,10)) amount, map('a', 1) pairs,
+        array(struct(cast(7 as tinyint) x)) deep, binary('ab') bytes, 'text' text"""
+    written = spark.sql(values)
+    written.write.orc(str(tmp_path / "orc"))
+    read = spark.read.format("epochgate").load(str(tmp_path / "orc"))
+    assert read.collect() == written.collect()
+    assert dict(read.dtypes)["clock"] == "timestamp_ntz"
+    early = spark.sql("select date'1500-01-01' day")
+    early.write.orc(str(tmp_path / "early"))
+    schema = t.StructType([t.StructField("day", t.DateType())])
+    parsed = parse_source({"source": str(tmp_path / "early")}, of_frame=True)
+    reader = FrameReader(parsed, schema)
+    with pytest.raises(EpochgateError, match="a date before 1582-10-15"):
+        [list(reader.read(part)) for part in reader.partitions()]

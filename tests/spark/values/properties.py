@@ -13,8 +13,9 @@ from hypothesis import assume, strategies as st
 
 from tests.spark.values import inferred, nasty
 from tests.spark.values.cells import Rows, of_table
+from tests.spark.values.containers import Unwritable
 from tests.spark.values.evolving import parts_of
-from tests.spark.values.sources import FORMATS, Format, Unwritable, write
+from tests.spark.values.sources import FORMATS, TEXTS, Format, write
 from tests.spark.values.tally import Tally
 from tests.spark.values.targets import ZONES, Target
 from tests.spark.values.trip import in_zone, take
@@ -66,11 +67,18 @@ def parquet_files(
     trip(target, table, data.draw(st.sampled_from(PARQUET)), data)
 
 
+def other_files(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
+    """ORC and Avro files arrive as they were."""
+    target = placed(place, folder(), data)
+    table = data.draw(usual_tables if data.draw(st.booleans()) else spark_tables)
+    trip(target, table, data.draw(st.sampled_from(("orc", "avro"))), data)
+
+
 def declared_texts(
     place: Place,
     folder: Callable[[], Path],
     data: st.DataObject,
-    forms: tuple[Format, ...] = ("csv", "jsonl"),
+    forms: tuple[Format, ...] = TEXTS,
 ) -> None:
     """Texts of declared types arrive as they were."""
     target, table = placed(place, folder(), data), data.draw(text_tables)
@@ -81,7 +89,7 @@ def inferred_texts(
     place: Place,
     folder: Callable[[], Path],
     data: st.DataObject,
-    forms: tuple[Format, ...] = ("csv", "jsonl"),
+    forms: tuple[Format, ...] = TEXTS,
 ) -> None:
     """Texts of which no type was said arrive as they were."""
     target, table = placed(place, folder(), data), data.draw(inferred.tables())
@@ -101,7 +109,7 @@ def corrected_files(place: Place, folder: Callable[[], Path], data: st.DataObjec
     assume(len(set(map(str.lower, first.column_names))) == first.num_columns)
     kind: Format = data.draw(st.sampled_from(FORMATS))
     seed, options = data.draw(st.integers(0, 9999)), {}
-    if kind in ("csv", "jsonl"):
+    if kind in TEXTS:
         options = {"schema": first.schema}
     try:
         sources = [

@@ -6,20 +6,23 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.spark.values.containers import (
+    Unwritable,
+    write_avro,
+    write_documents,
+    write_orc,
+)
 from tests.spark.values.texts import Style, style_of, write_csv, write_jsonl
 
-Format = Literal["parquet", "parquet by DuckDB", "csv", "jsonl"]
-FORMATS: tuple[Format, ...] = ("parquet", "parquet by DuckDB", "csv", "jsonl")
-
-
-class Unwritable(Exception):
-    """The writer itself refuses the table."""
+Format = Literal["parquet", "parquet by DuckDB", "csv", "jsonl", "json", "orc", "avro"]
+TEXTS: tuple[Format, ...] = ("csv", "jsonl", "json")
+FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 @dataclass
@@ -51,9 +54,11 @@ def write(
     style = Style(
         stores_schema=chance.random() < 0.5, has_int96=may_be_int96 and chance.random() < 0.2
     )
-    if kind in ("csv", "jsonl"):
+    if kind in TEXTS:
         style = style_of(table, chance, needs_header)
         source.options = style.options(kind == "csv")
+    if kind == "json":
+        source.options |= {"format": kind}
     for number, part in enumerate(parts):
         order = list(range(part.num_columns))
         if style.has_header:
@@ -105,4 +110,7 @@ WRITERS: Mapping[Format, Writer] = {
     "parquet by DuckDB": _duckdb,
     "csv": write_csv,
     "jsonl": write_jsonl,
+    "json": write_documents,
+    "orc": write_orc,
+    "avro": write_avro,
 }

@@ -59,7 +59,7 @@ def _compare(source: Source, found: Rows, outcome: Outcome, *, is_inferred: bool
 
 def _compare_texts(source: Source, found: Rows, *, is_all: bool) -> None:
     rows, is_same = source.table.to_pylist(), inferred.may_be
-    if source.format == "jsonl":
+    if source.format in ("jsonl", "json"):
         is_same = inferred.may_be_in_json
     seen: Counter[int] = Counter()
     for row, count in found.items():
