@@ -27,8 +27,8 @@ from typing import Any, Literal, Protocol
 import psutil
 
 from epochgate.errors import UsageError
+from epochgate.spark.handle import JobStatus, TaskStatus
 from epochgate.spark.ingest.hanging import Hanging
-from epochgate.spark.job import JobStatus, TaskStatus
 
 Kind = Literal["worker", "executor", "stop", "hang"]
 EXECUTOR_MARK = "CoarseGrainedExecutorBackend"

@@ -208,7 +208,7 @@ UNLIMITED: dict[Site, str] = {
     ("spark/ingest/chaos.py", "self._thread.join()"): AT_ONCE,
     ("spark/ingest/hanging.py", "self._is_free.wait()"): "it hangs by order of the soak",
     ("spark/ingest/run.py", "handle.wait()"): USERS,
-    ("spark/job.py", "self._requests.join()"): AT_ONCE,
+    ("spark/handle.py", "self._requests.join()"): AT_ONCE,
     ("spark/pipeline.py", "job.wait()"): USERS,
     ("spark/resident_job.py", "task.errorMessage().get()"): NO_WAIT,
     ("spark/session.py", "process.wait()"): "a process that was killed",
