@@ -25,6 +25,7 @@ from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.frames import Takes, takes_of
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
+from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.targets import ICEBERG, PARQUET, Target, parse_target
@@ -59,7 +60,9 @@ class IngestOptions:
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. delimiter, quote, header, null, escape: of CSV files, see
     `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
-    none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
+    none to infer it. add_columns: columns that say where a row comes from, such as
+    "source_file=file.path" (`epochgate.spark.files.source_columns`). schema_evolution: "none",
+    "add" for new columns, "widen" for wider types as
     well. partition_by: columns whose values are in the names of directories below each checkpoint;
     not together with a schema that changes. file_bytes: a file of the target ends once it is as
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
@@ -88,7 +91,7 @@ class IngestOptions:
     state may be left behind.
 
     Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
-    EncodingUnusable, DialectUnusable, SchemaUnreadable or TransformUnclear.
+    EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable or TransformUnclear.
     """
 
     source: str
@@ -104,6 +107,7 @@ class IngestOptions:
     columns: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
     schema: str | pa.Schema | None = None
+    add_columns: tuple[str, ...] = ()
     schema_evolution: SchemaEvolution = "none"
     delimiter: str = ","
     quote: str = '"'
@@ -226,6 +230,11 @@ class IngestOptions:
                 f"--columns {', '.join(missing)} (columns in Python): --schema (schema) has "
                 f"{', '.join(names)}; name the columns in both"
             )
+        if both := next((name for name, _ in self.added if name in names), None):
+            raise IngestMisconfigured(
+                f"--add-column {both} (add_columns in Python): --schema (schema) has a column of "
+                "that name, which is one of the files; give the added one another name"
+            )
         if self.columns and not header and self.schema is None:
             raise IngestMisconfigured(
                 "--no-header (header=False in Python) leaves the columns without names for "
@@ -259,6 +268,11 @@ class IngestOptions:
     def dialect(self) -> Dialect:
         """The form in which the fields of CSV files are written. Raises DialectUnusable."""
         return Dialect(self.delimiter, self.quote, self.header, self.null, self.escape)
+
+    @property
+    def added(self) -> SourceColumns:
+        """The columns that say where a row comes from. Raises SourceColumnUnusable."""
+        return parse_added(self.add_columns)
 
     @property
     def arrow_schema(self) -> pa.Schema | None:
