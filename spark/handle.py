@@ -24,7 +24,7 @@ from epochgate.runtime.savepoints.requests import SavepointRequests
 from epochgate.runtime.shell.futures import for_client
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.queue_thread import JobLoop
-from epochgate.spark.interrupts import end_interrupted, interrupts_cancel_nothing
+from epochgate.spark.interrupts import interruptible
 from epochgate.spark.transport import SparkTransport
 
 LEAVE_PATIENCE_S: Final = 60.0
@@ -99,7 +99,7 @@ class JobHandle:
         self._scope = ExitStack()
 
     def __enter__(self) -> Self:
-        self._scope.enter_context(interrupts_cancel_nothing())
+        self._scope.enter_context(interruptible(self))
         return self
 
     def __exit__(
@@ -111,7 +111,7 @@ class JobHandle:
         with self._scope:
             if not self._master.is_over:
                 if isinstance(error, KeyboardInterrupt):
-                    raise end_interrupted(self) from None
+                    raise error
                 self.cancel(
                     "its block was left" if error is None else f"its block raised {quoted(error)}"
                 )
@@ -238,17 +238,14 @@ class JobHandle:
         Ctrl-C, or a notebook's interrupt, stops the job with a last checkpoint, from which a later
         start continues; a second one cancels it. The KeyboardInterrupt says which checkpoint.
         """
-        with interrupts_cancel_nothing():
-            try:
-                return self.joined(timeout_s)
-            except KeyboardInterrupt:
-                raise end_interrupted(self) from None
+        with interruptible(self):
+            return self.joined(timeout_s)
 
     def show(self, timeout_s: float | None = None) -> None:
         """Show the job, and wait until it has ended, or for `timeout_s` seconds: in a notebook as a
         table that is kept up to date, elsewhere as a line on stderr. An interrupt as for `wait`.
         """
-        show_while(self, self.wait, timeout_s)
+        show_while(self, self.joined, interruptible(self), timeout_s)
 
     def joined(self, timeout_s: float | None = None) -> JobResult:
         """Wait as `wait` does; an interrupt leaves the job as it is."""

@@ -37,6 +37,16 @@ class Interruptible(Protocol):
         """Wait for the end; TimeoutError after `timeout_s`."""
 
 
+@contextlib.contextmanager
+def interruptible(job: Interruptible) -> Iterator[None]:
+    """End the job by an interrupt of the block, and say so."""
+    with _cancelling_nothing():
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise end_interrupted(job) from None
+
+
 def end_interrupted(job: Interruptible) -> KeyboardInterrupt:
     """End the job, and return what to raise: of no class of its own, since Python ends a program by
     the signal for that one alone.
@@ -76,7 +86,7 @@ def _told(result: JobResult) -> KeyboardInterrupt:
 
 
 @contextlib.contextmanager
-def interrupts_cancel_nothing() -> Iterator[None]:
+def _cancelling_nothing() -> Iterator[None]:
     """Let Ctrl-C raise KeyboardInterrupt alone: the handler that pyspark has installed would cancel
     all Spark jobs, before the last checkpoint of this one.
     """

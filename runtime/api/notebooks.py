@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 from epochgate.runtime.api.cells import ipython
@@ -54,25 +54,35 @@ def is_notebook() -> bool:
 
 
 def show_while(
-    thing: object, wait: Callable[[float | None], object], timeout_s: float | None = None
+    thing: object,
+    wait: Callable[[float | None], object],
+    scope: AbstractContextManager[None],
+    timeout_s: float | None = None,
 ) -> None:
-    """Show `thing` each `PERIOD_S` until `wait(seconds)` returns and raises no TimeoutError, or
-    until `timeout_s` is over; in the end once more, also where `wait` raises.
+    """Show `thing` each `PERIOD_S`, within `scope`, until `wait(seconds)` returns and raises no
+    TimeoutError, or until `timeout_s` is over; behind that once more, also where something raises.
     """
     until_s = None if timeout_s is None else time.monotonic() + timeout_s
     with (_in_cell if is_notebook() else _on_terminal)(thing) as show:
         try:
-            while True:
-                show()
-                left_s = PERIOD_S if until_s is None else until_s - time.monotonic()
-                try:
-                    wait(max(0.0, min(PERIOD_S, left_s)))
-                except TimeoutError:
-                    if left_s > 0:
-                        continue
-                return
+            with scope:
+                _show_until_over(show, wait, until_s)
         finally:
             show()
+
+
+def _show_until_over(
+    show: Show, wait: Callable[[float | None], object], until_s: float | None
+) -> None:
+    while True:
+        show()
+        left_s = PERIOD_S if until_s is None else until_s - time.monotonic()
+        try:
+            wait(max(0.0, min(PERIOD_S, left_s)))
+        except TimeoutError:
+            if left_s > 0:
+                continue
+        return
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from epochgate.spark.handle import JobHandle, JobStatus
 from epochgate.spark.ingest.after_commit import IngestCommit, telling
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest, require_stores
+from epochgate.spark.interrupts import interruptible
 from epochgate.spark.job import run_job
 from epochgate.spark.session import validate_session
 
@@ -154,7 +155,7 @@ class IngestHandle:
 
     def show(self, timeout_s: float | None = None) -> None:
         """Show the ingestion, as `JobHandle.show` does."""
-        show_while(self, self.job.wait, timeout_s)
+        show_while(self, self.job.joined, interruptible(self.job), timeout_s)
 
 
 def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:

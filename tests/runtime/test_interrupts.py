@@ -13,7 +13,7 @@ from epochgate.runtime.testing.simulation import SimulatedJob
 from epochgate.spark.interrupts import (
     STOPPING,
     end_interrupted,
-    interrupts_cancel_nothing,
+    interruptible,
 )
 from tests.runtime.scripted import Script, simulated
 
@@ -94,12 +94,16 @@ def test_the_handler_of_pyspark_is_replaced_while_a_job_is_waited_for() -> None:
 
     cancels_all.__module__ = "pyspark.core.context"
     before = signal.signal(signal.SIGINT, cancels_all)
+    waiting = Waiting(running(checkpoint_interval_s=60.0))
     try:
-        with pytest.raises(KeyboardInterrupt), interrupts_cancel_nothing():
+        with (
+            pytest.raises(KeyboardInterrupt, match="has stopped after checkpoint 1"),
+            interruptible(waiting),
+        ):
             signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is cancels_all
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with interrupts_cancel_nothing():
+        with interruptible(waiting):
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

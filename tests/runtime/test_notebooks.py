@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -134,7 +135,7 @@ def test_a_cell_shows_a_job_while_it_runs_and_how_it_ended(
         if (error := next(waited)) is not None:
             raise error
 
-    show_while("job", wait)
+    show_while("job", wait, nullcontext())
     assert kernel.shown == ["job"] * 4
     assert next(waited, "all") == "all"
 
@@ -147,16 +148,16 @@ def test_a_display_ends_with_its_time_and_with_an_interrupt(
     def wait(timeout_s: float | None) -> None:
         raise TimeoutError if kernel.shown == ["job"] else KeyboardInterrupt
 
-    show_while("job", wait, 0.0)
+    show_while("job", wait, nullcontext(), 0.0)
     assert kernel.shown == ["job"] * 2
     with pytest.raises(KeyboardInterrupt):
-        show_while("job", wait)
+        show_while("job", wait, nullcontext())
     assert kernel.shown == ["job"] * 4
 
 
 def test_on_a_terminal_a_line_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert not notebooks.is_notebook()
-    show_while("the job", lambda timeout_s: None)
+    show_while("the job", lambda timeout_s: None, nullcontext())
     assert "the job" in capsys.readouterr().err
 
 
