@@ -22,14 +22,8 @@ from epochgate.models.query_batch import (
 if TYPE_CHECKING:
     from epochgate.models.closed.streaming import StreamingQuery
 
-DOWN, READY, PLANNED, CALLED, TOLD, RAISED = (
-    "down",
-    "ready",
-    "planned",
-    "called",
-    "told",
-    "raised",
-)
+DOWN, READY, PLANNED = "down", "ready", "planned"
+CALLED, TOLD, RAISED = "called", "told", "raised"
 NOTHING, LOOK, NOTE, APPLY, RECORD, SWEEP = range(6)
 STEPS = "NOTHING, LOOK, NOTE, APPLY, RECORD, SWEEP"
 
