@@ -81,6 +81,8 @@ class IntField:
     start: Start = 0
     low: int = 0
     wraps: bool = field(default=False, repr=False)
+    names: str = field(default="", repr=False)
+    """The constants of its module that its values are, for a reader."""
 
     def fresh(self, constants: dict[str, int]) -> int:
         return self.low if self.start == ANY else next(iter(_several(self.start)))
@@ -115,6 +117,7 @@ class FifoField:
 
     item: str
     capacity: str | int
+    names: str = field(default="", repr=False)
 
     def fresh(self, constants: dict[str, int]) -> Fifo[Any]:
         return Fifo()
@@ -190,11 +193,14 @@ def wrapping(name: str, spec: IntField) -> property:
     return property(read, write)
 
 
-def Int(bound: str | int, start: Start = 0, *, low: int = 0, wraps: bool = False) -> int:
+def Int(
+    bound: str | int, start: Start = 0, *, low: int = 0, wraps: bool = False, names: str = ""
+) -> int:
     """Declare an integer field with values from `low`, perhaps a negative number, to the constant
     that `bound` names. What is assigned is bounded by a check alone, unless the field `wraps`: then
     `low` comes after the bound, wherever the machine runs. It begins with `start`; in a closed
-    system that may be a range, several values, or ANY, of which a check chooses each.
+    system that may be a range, several values, or ANY, of which a check chooses each. `names`:
+    constants of the module, as in "OPEN, SHUT", by which its values are shown.
 
     Raises DeclarationError for a start that is none of these.
     """
@@ -204,7 +210,7 @@ def Int(bound: str | int, start: Start = 0, *, low: int = 0, wraps: bool = False
             f"that is not empty, or ANY for each number that it may hold"
         )
     given = tuple(start) if isinstance(start, list) else start
-    return cast(int, IntField(bound, given, low, wraps))
+    return cast(int, IntField(bound, given, low, wraps, names))
 
 
 def Bool(start: bool | str = False) -> bool:
@@ -217,11 +223,11 @@ def Bool(start: bool | str = False) -> bool:
     return cast(bool, BoolField(start))
 
 
-def Channel(item: str, capacity: str | int) -> Fifo[Any]:
+def Channel(item: str, capacity: str | int, *, names: str = "") -> Fifo[Any]:
     """Declare a FIFO field whose items are of the kind `item` and, in a model, at most
-    `capacity`.
+    `capacity`; `names` as for `Int`.
     """
-    return cast("Fifo[Any]", FifoField(item, capacity))
+    return cast("Fifo[Any]", FifoField(item, capacity, names))
 
 
 def Set(over: str | int, start: Iterable[int] = ()) -> set[int]:

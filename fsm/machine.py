@@ -23,6 +23,7 @@ from epochgate.fsm.fields import (
     IntField,
     wrapping,
 )
+from epochgate.fsm.naming import Names, named, names_in
 from epochgate.fsm.ports import Effect, PortField, effect_kinds
 from epochgate.fsm.reserved import expect_free, methods
 from epochgate.fsm.rows import Row
@@ -53,6 +54,8 @@ class Machine:
     """The alphabet of its own rows and of those of its bases, which are refused if they have none
     here."""
     FIELDS: ClassVar[dict[str, FieldSpec]] = {}
+    NAMES: ClassVar[dict[str, Names]] = {}
+    """The constants by which the values of a field are shown, where it declares some."""
     PORTS: ClassVar[dict[str, PortField]] = {}
     EFFECTS: ClassVar[dict[str, dict[str, type[Effect]]]] = {}
     """The classes of the effects that leave the machine, by port and message."""
@@ -100,6 +103,8 @@ class Machine:
             if isinstance(spec, IntField) and spec.wraps:
                 setattr(cls, name, wrapping(name, spec))
         cls.FIELDS = {**cls.FIELDS, **specs}
+        kept = {field: names for field, names in cls.NAMES.items() if field not in specs}
+        cls.NAMES = {**kept, **names_in(cls.__name__, cls.__module__, specs)}
         cls.PORTS = {**cls.PORTS, **ports}
         cls.EFFECTS = {
             name: effect_kinds(cls.__name__, cls.INDEX, name, field.port)
@@ -185,7 +190,10 @@ class Machine:
 
     def values(self) -> dict[str, Any]:
         """The state and all fields as plain data, comparable and printable."""
-        return {"state": self.state, **{n: _plain(getattr(self, n)) for n in self.FIELDS}}
+        found = {"state": self.state, **{n: _plain(getattr(self, n)) for n in self.FIELDS}}
+        for field, names in self.NAMES.items():
+            found[field] = named(found[field], names)
+        return found
 
     def __repr__(self) -> str:
         position = "".join(f"[{i}]" for i in self.index)

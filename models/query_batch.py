@@ -111,7 +111,7 @@ class QueryBatch(Machine):
     target: BatchPort = output(BatchPort)
 
     batch: int = Int("batches")
-    accepts: int = Int(3)
+    accepts: int = Int(3, names="MOVED, EMPTIED, LATE")
     """What the user says is meant: MOVED, EMPTIED or LATE; 0 for nothing."""
     held: int = Int("batches")
     """With LATE: how many batches there are."""

@@ -1,9 +1,9 @@
-from epochgate.spark.job import (
+from epochgate.spark.handle import (
     JobHandle as JobHandle,
     JobStatus as JobStatus,
     TaskStatus as TaskStatus,
-    run_job as run_job,
 )
+from epochgate.spark.job import run_job as run_job
 from epochgate.spark.session import (
     local_session as local_session,
     validate_session as validate_session,

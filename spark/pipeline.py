@@ -17,12 +17,14 @@ from typing import Any
 
 from epochgate.errors import EpochgateError, instead_of
 from epochgate.runtime.api.configuration import JobConfiguration
+from epochgate.runtime.api.notebooks import is_notebook
 from epochgate.runtime.api.reports import JobResult
 from epochgate.runtime.pipeline.parts import PipelineParts
 from epochgate.runtime.savepoints import begin_from, read_savepoint
 from epochgate.runtime.sink_start import sink_start
 from epochgate.runtime.store.opening import open_checkpoints
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.handle import JobHandle
+from epochgate.spark.job import run_job
 from epochgate.spark.session import validate_session
 
 RUN_OPTIONS = (
@@ -130,18 +132,17 @@ class Pipeline(PipelineParts):
         )
 
     def run(self, spark: Any, checkpoints: str | os.PathLike[str], **options: Any) -> JobResult:
-        """Start the job and wait for its end; arguments as for `start`.
+        """Start the job and wait for its end, in a notebook with a table of how it goes; arguments
+        as for `start`.
 
-        Ctrl-C takes a last checkpoint and stops; the next start restores it. Raises PipelineFailed
+        Ctrl-C, or a notebook's interrupt, takes a last checkpoint and stops; the next start
+        restores it. Raises KeyboardInterrupt then, which names that checkpoint, PipelineFailed
         unless the job finishes, and the errors of `start`.
         """
         with self.start(spark, checkpoints, **options) as job:
-            try:
-                result = job.wait()
-            except KeyboardInterrupt:
-                job.stop()
-                job.wait()
-                raise
+            if is_notebook():
+                job.show()
+            result = job.wait()
         if result.state != "finished":
             raise PipelineFailed(f"the pipeline has {result.state}: {result.reason}", result)
         return result

@@ -1,8 +1,9 @@
 """The program factory as it travels to the tasks, and what is said when it cannot.
 
-Decides which modules travel by value, and which part of a factory is named as the one that cannot
-be pickled: the variable of a function, or the attribute of an object, that fails by itself. Runs on
-the driver.
+Decides which modules travel by value, and with them the source of the program's own code, which a
+traceback in a task shows where no file has it; and which part of a factory is named as the one that
+cannot be pickled: the variable of a function, or the attribute of an object, that fails by itself.
+Runs on the driver.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
+from epochgate.runtime.api.cells import WithSources, sources
 from epochgate.runtime.api.operator import Program
 from epochgate.spark.errors import ProgramNotPicklable
 from epochgate.spark.user_modules import user_modules
@@ -24,7 +26,11 @@ def pickled(program_factory: Callable[[int], Program], by_value: Sequence[Module
     """The program factory as it travels to the tasks. Raises ProgramNotPicklable."""
     try:
         try:
-            return _dumped(program_factory, [*by_value, *user_modules()])
+            modules = [*by_value, *user_modules()]
+            data = _dumped(program_factory, modules)
+            if not (texts := sources(data, modules)):
+                return data
+            return _dumped(WithSources(program_factory, texts), modules)
         except Exception:  # noqa: BLE001  # what is pickled may raise anything
             # What a module holds beside its code may not travel; executors may have the module.
             return _dumped(program_factory, by_value)

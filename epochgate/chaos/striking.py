@@ -28,7 +28,7 @@ import psutil
 
 from epochgate.chaos.hanging import Hanging
 from epochgate.errors import UsageError
-from epochgate.spark.job import JobStatus, TaskStatus
+from epochgate.spark.handle import JobStatus, TaskStatus
 
 Kind = Literal["worker", "executor", "stop", "hang"]
 EXECUTOR_MARK = "CoarseGrainedExecutorBackend"

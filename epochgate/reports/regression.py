@@ -19,6 +19,7 @@ from pathlib import Path
 from epochgate.errors import UsageError
 from epochgate.fsm.checker.result import Counterexample, Result, TraceStep
 from epochgate.fsm.closed import ClosedSystem
+from epochgate.fsm.naming import unnamed
 from epochgate.reports.places import relative
 from epochgate.runtime.testing.playing import playable
 
@@ -157,7 +158,7 @@ def _test(
 def _begins(found: Counterexample) -> Iterator[str]:
     """The values that fields begin with, where the check chose them: one line each."""
     for place, value in found.begins.items():
-        shown = f'"{value}"' if isinstance(value, str) else repr(value)
+        shown = f'"{value}"' if isinstance(value, str) else repr(unnamed(value))
         yield f'            "{place}": {shown},'
 
 

@@ -68,11 +68,11 @@ class Log(Environment):
     author: list[int] = Array(Int("updates"), "slots")
     """Version -> the update that it is; 0 where there is none."""
     begun: int = Int("updates")
-    holds: list[int] = Array(Int(BOTH), "slots")
+    holds: list[int] = Array(Int(BOTH, names="NEITHER, FIRST, SECOND, BOTH"), "slots")
     """Version -> which of the first two updates are in what it comes to."""
     counted: list[int] = Array(Int("updates"), "slots")
     """Update -> the version that counts; 0 for none."""
-    outcome: list[int] = Array(Int(DOUBTED), "slots")
+    outcome: list[int] = Array(Int(DOUBTED, names="PENDING, DONE, FAILED, DOUBTED"), "slots")
     """Update -> what its process was told."""
     strays: int = Int(1)
     failures: int = Int("F")
@@ -125,10 +125,10 @@ class Client(Connection):
     """The one under way; 0 for none."""
     before: int = Int("updates")
     """The newest version when it began."""
-    value: int = Int(BOTH)
+    value: int = Int(BOTH, names="NEITHER, FIRST, SECOND, BOTH")
     """What the version is to hold."""
     late_update: int = Int("updates")
-    late_value: int = Int(BOTH)
+    late_value: int = Int(BOTH, names="NEITHER, FIRST, SECOND, BOTH")
     has_listed: list[bool] = Array(Bool(), "slots")
     """The versions that were there when the update was confirmed, and may be removed behind it."""
 

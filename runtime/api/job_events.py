@@ -239,14 +239,16 @@ class Failure(JobEvent):
     @property
     def level(self) -> int:
         """WARNING for an exception of user code, which is likely to be raised again; INFO for a
-        lost process.
+        lost process, and for a failure that ends the job, which says the same.
         """
-        return logging.WARNING if split_frames(self.reason)[1] else logging.INFO
+        is_told = self.delay_s is not None and split_frames(self.reason)[1]
+        return logging.WARNING if is_told else logging.INFO
 
     @property
     def details(self) -> str:
-        """The traceback within user code, if the failure is new."""
-        return split_frames(self.reason)[1] if self.is_new else ""
+        """The traceback within user code, if the failure is new and does not end the job."""
+        is_told = self.delay_s is not None and self.is_new
+        return split_frames(self.reason)[1] if is_told else ""
 
     def _told(self, what: str, restarts: str) -> str:
         said = one_line(self.reason)

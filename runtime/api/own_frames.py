@@ -12,6 +12,8 @@ import traceback
 from types import TracebackType
 from typing import Final
 
+from epochgate.runtime.api.cells import shown_name
+
 FRAMES_MAX: Final = 8
 _OURS: Final = "epochgate"
 _WITHIN: Final = f"{_OURS}."
@@ -32,7 +34,10 @@ def own_frames(error: BaseException | None) -> str:
         return own_frames(error.__cause__)
     frames = traceback.extract_tb(first)
     shown = frames[:1] + frames[1:][-(FRAMES_MAX - 1) :]
-    return "\n" + "".join(traceback.format_list(shown)).rstrip()
+    told = "\n" + "".join(traceback.format_list(shown)).rstrip()
+    for name in {frame.filename for frame in shown}:
+        told = told.replace(f'{_FIRST}{name}"', f'{_FIRST}{shown_name(name)}"')
+    return told
 
 
 def split_frames(reason: str) -> tuple[str, str]:

@@ -16,13 +16,15 @@ from typing import Any
 
 from epochgate.errors import EpochgateError, instead_of
 from epochgate.runtime import JobListener, JobResult
-from epochgate.runtime.api.notebooks import fragment
+from epochgate.runtime.api.notebooks import fragment, is_notebook, show_while
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
+from epochgate.spark.handle import JobHandle, JobStatus
 from epochgate.spark.ingest.after_commit import IngestCommit, telling
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest, require_stores
-from epochgate.spark.job import JobHandle, JobStatus, run_job
+from epochgate.spark.interrupts import interruptible
+from epochgate.spark.job import run_job
 from epochgate.spark.session import validate_session
 
 
@@ -104,10 +106,14 @@ class IngestHandle:
         self.spark_context = application
 
     def __enter__(self) -> IngestHandle:
+        self.job.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.job.__exit__(*error)
+
+    def __repr__(self) -> str:
+        return f"<IngestHandle: {self.rows_committed:,} rows committed; {self.job!r}>"
 
     def _repr_html_(self) -> str:
         """Show the job as of now."""
@@ -141,8 +147,14 @@ class IngestHandle:
         self.job.cancel(reason)
 
     def wait(self, timeout_s: float | None = None) -> IngestResult:
-        """Wait for the end and until everything is released; TimeoutError after `timeout_s`."""
+        """Wait for the end and until everything is released; TimeoutError after `timeout_s`. An
+        interrupt as for `JobHandle.wait`.
+        """
         return result_of(self.plan, self.job.wait(timeout_s))
+
+    def show(self, timeout_s: float | None = None) -> None:
+        """Show the ingestion, as `JobHandle.show` does."""
+        show_while(self, self.job.joined, interruptible(self.job), timeout_s)
 
 
 def result_of(plan: IngestPlan, job: JobResult) -> IngestResult:
@@ -232,9 +244,9 @@ def ingest(
     """Ingest `source` into `target` and wait for the end; `options` are those of `IngestOptions`,
     `after_commit` as for `start_ingest`.
 
-    Ctrl-C stops it with a last checkpoint; calling it again goes on from there. Raises IngestFailed
-    unless it finishes, IngestMisconfigured for an option that there is not, and what `start_ingest`
-    raises.
+    Ctrl-C, or a notebook's interrupt, stops it with a last checkpoint; calling it again goes on
+    from there. Raises KeyboardInterrupt then, IngestFailed unless it finishes, IngestMisconfigured
+    for an option that there is not, and what `start_ingest` raises.
     """
     known = [one.name for one in fields(IngestOptions)]
     for name in options.keys() - set(known):
@@ -242,12 +254,9 @@ def ingest(
         raise IngestMisconfigured(f"an ingestion has no option {name!r}; {meant}")
     made = IngestOptions(source, target, **options)
     with start_ingest(spark, made, after_commit=after_commit) as handle:
-        try:
-            result = handle.wait()
-        except KeyboardInterrupt:
-            handle.stop()
-            handle.wait()
-            raise
+        if is_notebook():
+            handle.show()
+        result = handle.wait()
     if not result.is_success():
         raise IngestFailed(f"the ingestion has {result.state}: {result.reason}", result)
     return result

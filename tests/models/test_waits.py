@@ -206,7 +206,7 @@ UNLIMITED: dict[Site, str] = {
     ("spark/failing_jobs.py", "group.get()"): NO_WAIT,
     ("spark/hellos.py", "self._put_off.get()"): OWN_THREAD,
     ("spark/ingest/run.py", "handle.wait()"): USERS,
-    ("spark/job.py", "self._requests.join()"): AT_ONCE,
+    ("spark/handle.py", "self._requests.join()"): AT_ONCE,
     ("spark/pipeline.py", "job.wait()"): USERS,
     ("spark/resident_job.py", "task.errorMessage().get()"): NO_WAIT,
     ("spark/session.py", "process.wait()"): "a process that was killed",

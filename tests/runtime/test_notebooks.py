@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import linecache
+import subprocess
+import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
 from xml.etree import ElementTree as Tree
 
-from epochgate.runtime.api.notebooks import ROWS_MAX, fragment
+import pytest
+
+from epochgate.runtime.api import notebooks
+from epochgate.runtime.api.cells import sources
+from epochgate.runtime.api.notebooks import ROWS_MAX, fragment, show_while
 from epochgate.runtime.api.reports import CheckpointReport, JobReport, JobResult
 from epochgate.runtime.observing.status import status_of
 from epochgate.spark.files.split import SkippedFile
+from epochgate.spark.handle import JobHandle, JobStatus, TaskStatus
 from epochgate.spark.ingest.run import IngestHandle, IngestResult
-from epochgate.spark.job import JobHandle, JobStatus, TaskStatus
+from epochgate.spark.program_pickling import pickled
 from tests.browser.jobs import BEGIN, empty, job
 
+CELL = "/kernel/8.py"
+SOURCE = "def divide(n):\n    return 1 / n\n"
 EVIL = "<script>alert(1)</script> & more"
 REPORT = JobReport(
     checkpoints=[CheckpointReport(7, True, 0.25, 1500)],
@@ -65,6 +78,10 @@ class Running(JobHandle):
     kept: JobReport = field(default_factory=lambda: REPORT)
 
     @property
+    def job_id(self) -> str:
+        return "orders"
+
+    @property
     def report(self) -> JobReport:
         return self.kept
 
@@ -74,10 +91,100 @@ class Running(JobHandle):
 
 def test_a_running_job_shows_its_state_and_its_figures() -> None:
     shown = texts(Running()._repr_html_())
-    assert (shown[0], "JobReport" in shown) == ("JobStatus", True)
+    assert (shown[:2], shown[-5:]) == (["orders", ": running"], ["0", "2", "running", "vm", "4711"])
+    assert shown[shown.index("rows read") + 1] == "1,500"
+    told = JobHandle.__repr__(Running())
+    assert told.startswith("<JobHandle orders: running; last checkpoint 7; checkpoints: ")
     handle = IngestHandle.__new__(IngestHandle)
     handle.job = Running()
     assert texts(handle._repr_html_()) == shown
+
+
+class Kernel:
+    """IPython as far as a kernel of a notebook shows it to code of a cell."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kernel = self.compile = self
+        self.shown: list[Any] = []
+        for name in ("IPython", "IPython.display"):
+            monkeypatch.setitem(sys.modules, name, cast("ModuleType", self))
+
+    def get_ipython(self) -> Kernel:
+        return self
+
+    def format_code_name(self, name: str) -> tuple[str, str] | None:
+        return ("Cell", "In[8]") if name == CELL else None
+
+    def display(self, thing: Any, *, display_id: bool) -> Kernel:
+        assert display_id
+        self.update(thing)
+        return self
+
+    def update(self, thing: Any) -> None:
+        self.shown.append(thing)
+
+
+def test_a_cell_shows_a_job_while_it_runs_and_how_it_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(notebooks, "PERIOD_S", 0.01)
+    kernel, waited = Kernel(monkeypatch), iter([TimeoutError, TimeoutError, None])
+
+    def wait(timeout_s: float | None) -> None:
+        assert timeout_s is not None
+        if (error := next(waited)) is not None:
+            raise error
+
+    show_while("job", wait, nullcontext())
+    assert kernel.shown == ["job"] * 4
+    assert next(waited, "all") == "all"
+
+
+def test_a_display_ends_with_its_time_and_with_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = Kernel(monkeypatch)
+
+    def wait(timeout_s: float | None) -> None:
+        raise TimeoutError if kernel.shown == ["job"] else KeyboardInterrupt
+
+    show_while("job", wait, nullcontext(), 0.0)
+    assert kernel.shown == ["job"] * 2
+    with pytest.raises(KeyboardInterrupt):
+        show_while("job", wait, nullcontext())
+    assert kernel.shown == ["job"] * 4
+
+
+def test_on_a_terminal_a_line_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not notebooks.is_notebook()
+    show_while("the job", lambda timeout_s: None, nullcontext())
+    assert "the job" in capsys.readouterr().err
+
+
+def test_the_source_of_a_cell_travels_with_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    Kernel(monkeypatch)
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(SOURCE, CELL, "exec"), space)  # noqa: S102  # as a kernel runs a cell
+    for name in (CELL, "/kernel/9.py"):
+        cached = (len(SOURCE), None, SOURCE.splitlines(keepends=True), name)
+        monkeypatch.setitem(linecache.cache, name, cached)
+    data = pickled(space["divide"], [])
+    assert b"kernel/9.py" not in data
+    script = (
+        "import pickle, sys; from epochgate.runtime.api.raised import described\n"
+        "try: pickle.load(sys.stdin.buffer)(0)\n"
+        "except ZeroDivisionError as error: print(described(error))"
+    )
+    command = [sys.executable, "-c", script]
+    told = subprocess.run(command, input=data, capture_output=True, timeout=60, check=True)
+    lines = told.stdout.decode().splitlines()
+    assert lines[0] == "ZeroDivisionError: division by zero"
+    place = lines.index('  File "Cell In[8]", line 2, in divide')
+    assert lines[place + 1] == "    return 1 / n"
+
+
+def test_a_program_without_cells_travels_as_it_is() -> None:
+    assert sources(b"nothing of ours", [sys.modules[__name__]]) == []
 
 
 def test_a_status_from_a_history_shows_the_newest_run(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_first_failure_has_its_lines_and_later_ones_at_the_same_place_one_li
     assert frames[-1].strip() == 'raise ValueError(f"bad row {Broken.failures}")'
     assert later
     assert all(len(line.splitlines()) == 1 for line in later)
-    assert "no restart is left" in later[-1]
+    assert "0 more left" in later[-1]  # the one that ends the job is said with the job's end
 
 
 def test_the_end_of_the_job_says_why_before_the_lines_of_user_code(

@@ -44,7 +44,7 @@ WAYS = {
     "spark/checking/store.py": Way(
         ("epochgate.fsm.checker.engines.kernels",), "a search names places of its status"
     ),
-    "spark/job.py": Way(("shown",), "the status of a job is displayed"),
+    "spark/handle.py": Way(("shown",), "the status of a job is displayed"),
     "runtime/shell/concurrent_attempts.py": Way(("shown",), "which attempts a status displays"),
     "runtime/shell/recreate_on_reset.py": Way(
         ("shown",), "a test or a debugger asks for the coordinator of the time"

@@ -17,7 +17,8 @@ import psutil
 
 from epochgate.runtime import JobResult
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.handle import JobHandle
+from epochgate.spark.job import run_job
 from tests.spark import numbers_program
 from tests.spark.numbers_program import (
     NumberProgram,

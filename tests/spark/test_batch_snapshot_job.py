@@ -15,7 +15,8 @@ from epochgate.runtime import (
     UnknownOperator,
 )
 from epochgate.runtime.store import InMemoryCheckpointStore
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.handle import JobHandle
+from epochgate.spark.job import run_job
 from epochgate.testing import Script
 from tests.spark import contract_programs, numbers_program
 from tests.spark.contract_programs import LateProgram

@@ -11,7 +11,8 @@ from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
 from epochgate.runtime.collect import CollectSinkProvider, RowsIncomplete
 from epochgate.runtime.store import InMemoryCheckpointStore
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.handle import JobHandle
+from epochgate.spark.job import run_job
 from tests.runtime.collect import counting
 from tests.runtime.collect.counting import CountingProgram, follows
 from tests.runtime.filtering import joining

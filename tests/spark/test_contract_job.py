@@ -30,7 +30,8 @@ from epochgate.runtime.api.restart_strategies import FixedDelay, NoRestart
 from epochgate.runtime.collect import CollectSinkProvider
 from epochgate.runtime.source import SourceProvider, WatermarkAlignment
 from epochgate.runtime.store import InMemoryCheckpointStore
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.handle import JobHandle
+from epochgate.spark.job import run_job
 from epochgate.testing import Script, ScriptedProvider
 from tests.runtime.collect import counting
 from tests.runtime.source import ranges

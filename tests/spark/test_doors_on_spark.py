@@ -16,7 +16,8 @@ import pytest
 from epochgate.runtime import JobResult
 from epochgate.runtime.api.restart_strategies import FixedDelay, NoRestart
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.handle import JobHandle
+from epochgate.spark.job import run_job
 from tests.runtime import doors
 from tests.spark import doors_program, numbers_program
 from tests.spark.doors_program import HANG, DoorCommitter, DoorProgram, Fault, Value

@@ -25,7 +25,8 @@ from epochgate.runtime.store import (
 )
 from epochgate.runtime.tracing.validation import validated
 from epochgate.spark.errors import ProgramNotPicklable, TooFewSlots
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.handle import JobHandle
+from epochgate.spark.job import run_job
 from epochgate.spark.wire import CannotBind, ChannelClosed, TaskChannel
 from epochgate.testing import Script, ScriptedCoordinator
 from tests.spark import numbers_program

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOWHERE, BEFORE, TASKS, BEHIND, LEDGER, DONE = 0, 1, 2, 3, 4, 5
 """Where a completed checkpoint is on its way to the global committer."""
+PLACES = "NOWHERE, BEFORE, TASKS, BEHIND, LEDGER, DONE"
 LEFT, COMMITTED = 1, 2
 """What a task says of a commit: that it is left to be done; or what was there, 0 or 1, and is done."""
 

@@ -17,6 +17,7 @@ from epochgate.models.closed.surroundings.committing_parts import (
     DONE,
     LEDGER,
     NOWHERE,
+    PLACES,
     TASKS,
 )
 from epochgate.models.closed.surroundings.driver import SlowSink
@@ -33,10 +34,10 @@ class Way(Environment):
 
     system: CommittingInSteps
 
-    place: list[int] = Array(Int(DONE), "checkpoints")
-    kept: list[int] = Array(Int(DONE), "checkpoints")
+    place: list[int] = Array(Int(DONE, names=PLACES), "checkpoints")
+    kept: list[int] = Array(Int(DONE, names=PLACES), "checkpoints")
     """Where the checkpoint under way says that it is."""
-    stored: list[int] = Array(Int(DONE), "checkpoints")
+    stored: list[int] = Array(Int(DONE, names=PLACES), "checkpoints")
     was_stored: list[bool] = Array(Bool(), "checkpoints")
     completed: int = Int("checkpoints")
     """The newest that is stored; 0 for none."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from epochgate.models.closed.compacting import CompactingJob
 
 NOTHING, PLAN, STAGE, EXCHANGE, DISCARD, CLEAN = range(6)
+STEPS = "NOTHING, PLAN, STAGE, EXCHANGE, DISCARD, CLEAN"
 AS_DONE, AS_FAILED = 1, 2
 UNREAD, LISTING, OPENING, READ, FAILED = "unread", "listing", "opening", "read", "failed"
 
@@ -107,11 +108,11 @@ class Process(Environment):
     """How many checkpoints are to be merged: the first ones."""
     planned_version: list[int] = Array(Int("W"), "K")
     planned_tree: int = Int("trees")
-    asked: int = Int(CLEAN)
+    asked: int = Int(CLEAN, names=STEPS)
     """Which step the machine has asked for."""
-    failing: int = Int(CLEAN)
+    failing: int = Int(CLEAN, names=STEPS)
     """In which step the run has met an error."""
-    ended: int = Int(2)
+    ended: int = Int(2, names="AS_DONE, AS_FAILED")
     """The machine has said that it is over: AS_DONE or AS_FAILED; 0 if it has not."""
     has_exchanged: bool = Bool()
     """The exchange has taken effect, and the machine does not know."""

@@ -16,6 +16,7 @@ from epochgate.fsm.closed import Environment
 from epochgate.models.created_once import IDLE
 
 NOTHING, LOOK, RESTORE, READ, CHOOSE, WRITE, CONFIRM, FORGET, FETCH = range(9)
+ASKED = "NOTHING, LOOK, RESTORE, READ, CHOOSE, WRITE, CONFIRM, FORGET, FETCH"
 
 # fmt: off
 CONNECTION_ROWS: tuple[Row, ...] = (
@@ -91,7 +92,7 @@ class Connection(Environment):
     served: Any
     entries: Failing
 
-    asked: int = Int(FETCH)
+    asked: int = Int(FETCH, names=ASKED)
     version: int = Int("versions")
     late: int = Int("versions")
     """An entry that was sent and not answered may be written yet; 0 for none."""

@@ -24,6 +24,7 @@ AWAY, HERE = "away", "here"
 CURRENT, OUTDATED = 1, 0
 """Whose figures they are: those of the process that speaks, or of one before it."""
 INITIALIZE, RUN, LOST, ENDED, FINISHED, FAILED, FATAL = 0, 1, 2, 3, 4, 5, 6
+SAID = "INITIALIZE, RUN, LOST, ENDED, FINISHED, FAILED, FATAL"
 
 
 class ProcessTask(Task):
@@ -71,7 +72,7 @@ class Process(Environment):
     is_released: bool = Bool()
     """The process may come back before it is wanted; what comes then is the one that is wanted."""
     down: Fifo[int] = Channel("down", "down_length")
-    up: Fifo[int] = Channel("up", "up_length")
+    up: Fifo[int] = Channel("up", "up_length", names=SAID)
     handled: list[int] = Array(Int("events"), "coordinators")
     """How far the subtask has handled each coordinator's events: its state."""
     snapshot_handled: list[int] = Array(Int("events"), "coordinators")

@@ -185,7 +185,7 @@ class User(Environment):
 
     system: StreamingQuery
 
-    act: int = Int(5)
+    act: int = Int(5, names="COPIED, MOVED_AWAY, WIPED, SET_BACK, DROPPED")
     failures: int = Int("F")
 
     copy: Trigger

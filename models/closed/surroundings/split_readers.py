@@ -35,7 +35,7 @@ class Reader(Environment):
 
     attempt: int = Int("attempts")
     down: Fifo[int] = Channel("down", "down_length")
-    up: Fifo[int] = Channel("up", "up_length")
+    up: Fifo[int] = Channel("up", "up_length", names="REGISTER, REQUEST")
     has_asked: bool = Bool()
     is_told: bool = Bool()
     """It knows that there are no more splits."""

@@ -22,15 +22,10 @@ from epochgate.models.query_batch import (
 if TYPE_CHECKING:
     from epochgate.models.closed.streaming import StreamingQuery
 
-DOWN, READY, PLANNED, CALLED, TOLD, RAISED = (
-    "down",
-    "ready",
-    "planned",
-    "called",
-    "told",
-    "raised",
-)
+DOWN, READY, PLANNED = "down", "ready", "planned"
+CALLED, TOLD, RAISED = "called", "told", "raised"
 NOTHING, LOOK, NOTE, APPLY, RECORD, SWEEP = range(6)
+STEPS = "NOTHING, LOOK, NOTE, APPLY, RECORD, SWEEP"
 
 
 class Commit(QueryBatch):
@@ -71,7 +66,7 @@ class Driver(Environment):
     query: int = Int(1)
     batch: int = Int("K")
     offsets: int = Int(3)
-    asked: int = Int(SWEEP)
+    asked: int = Int(SWEEP, names=STEPS)
     """Which step the machine has asked for."""
     looks: int = Int("looks")
     """How often the commit has looked, while it may look again."""
@@ -79,7 +74,7 @@ class Driver(Environment):
     """The batch has taken effect, and the machine does not know."""
     is_stale: bool = Bool()
     """The notes are not as this driver has read them, and it is writing them."""
-    late: int = Int(SWEEP)
+    late: int = Int(SWEEP, names=STEPS)
     """A step that hangs may yet be done, and no machine waits for it: which step, and of what."""
     late_place: int = Int(1)
     late_query: int = Int(1)

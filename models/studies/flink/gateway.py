@@ -40,7 +40,7 @@ class Gateway(Machine):
     shut: list[bool] = Array(Bool(), "K")
     """For which checkpoints there is a buffer."""
     held: list[Fifo[int]] = Array(Channel("event", "E"), "K")
-    future: list[int] = Array(Int("future"), "E")
+    future: list[int] = Array(Int("future", names="NONE, TRACKED"), "E")
 
     send: Trigger
     mark: Trigger

@@ -18,9 +18,10 @@ from typing import Any
 
 from epochgate.runtime import JobListener
 from epochgate.spark.exposure import Wire
+from epochgate.spark.handle import JobHandle
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import plan_ingest
-from epochgate.spark.job import JobHandle, run_job
+from epochgate.spark.job import run_job
 from epochgate.spark.session import local_session
 from epochgate.spark.transport import SparkTransport
 from tests.nemesis.updates import Record
