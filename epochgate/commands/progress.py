@@ -58,7 +58,8 @@ class Progress(JobListener):
         self._rows_by_subtask: dict[int, int] = {}
         self.rows_read = 0
         self._readings: deque[tuple[float, int]] = deque([(0.0, 0)])
-        self.files = FilesDone(0, 0, 0)
+        self.files: FilesDone | None = None
+        """As of the newest checkpoint of this start; unknown before that."""
 
     @property
     def elapsed_s(self) -> float:
@@ -106,7 +107,7 @@ class Progress(JobListener):
         if told != self._told:
             self._told, self._is_idle = told, False
             self._note_progress(event, rows)
-        elif self._is_followed and not self._is_idle and not event.committables:
+        elif self.files and self._is_followed and not self._is_idle and not event.committables:
             self._is_idle = True
             self._tell(f"{self.files}, {rows:,} rows committed; waiting for new files")
 
@@ -114,16 +115,16 @@ class Progress(JobListener):
         now_s, (before_s, before) = self.elapsed_s, self._told_rows
         self._told_rows = (now_s, rows)
         rate = (rows - before) / max(now_s - before_s, RATE_SPAN_S_MIN)
-        last = self._checkpoint
-        number = event.checkpoint_ids[-1]
-        if last is None:  # of the start before: nothing is known of its files
-            told = f"restored checkpoint {number} is committed, {rows:,} rows of it by this start"
+        said, last = f"checkpoint {event.checkpoint_ids[-1]}", self._checkpoint
+        if last is None or self.files is None:
+            said += ", of an earlier start: " + (f"{rows:,} rows committed, " if rows else "")
+            said += f"{int(event.figures.get('rows_visible', rows)):,} rows in the target"
         else:
-            took = f"{last.duration_s:.2f} s, {size(last.stored_bytes)}"
-            done = f"{self.files}, {rows:,} rows committed, {rate:,.0f} rows/s"
-            told = f"checkpoint {number}: {took}; {done}"
-        rejected = int(event.figures.get("rows_rejected", 0))
-        self._tell(told + (f", {rejected:,} rows rejected" if rejected else ""))
+            said += f": {last.duration_s:.2f} s, {size(last.stored_bytes)}; {self.files}, "
+            said += f"{rows:,} rows committed, {rate:,.0f} rows/s"
+        if rejected := int(event.figures.get("rows_rejected", 0)):
+            said += f", {rejected:,} rows rejected"
+        self._tell(said)
 
     # what is shown, on the command's thread
 
@@ -161,8 +162,8 @@ class Progress(JobListener):
         report, status = handle.report, handle.status()
         self.count_rows(report.metrics)
         head = Text(
-            f"{status.state} {self.elapsed_s:.0f} s   {self.files}   {handle.rows_committed:,} "
-            f"rows committed   {self.rows_per_s:,.0f} rows/s\n"
+            f"{status.state} {self.elapsed_s:.0f} s   {self.files or ''}   "
+            f"{handle.rows_committed:,} rows committed   {self.rows_per_s:,.0f} rows/s\n"
             f"{report.summary()}",
             style="bold",
         )

@@ -69,6 +69,29 @@ def test_what_happens_to_a_job_is_told_once_and_in_order() -> None:
     assert progress.lines() == []
 
 
+def test_the_commit_of_an_earlier_starts_checkpoint_tells_no_figures_that_are_not_known() -> None:
+    progress = Progress()
+    progress.on_event(JobStarted(0.0, "job", "run", 2, 9, 1, "host"))
+    figures = {"rows_committed": 0, "rows_visible": 3202}
+    progress.on_event(Committed(0.0, (9,), 0.01, 0, 4, figures))
+    assert told(progress) == ["checkpoint 9, of an earlier start: 3,202 rows in the target"]
+    figures = {"rows_committed": 12, "rows_visible": 3214}
+    progress.on_event(completed(10, waiting=0, rows=12))
+    progress.on_event(Committed(0.0, (10,), 0.01, 0, 1, figures))
+    assert told(progress)[0].startswith(
+        "checkpoint 10: 0.25 s, 1.5 kB; 5 of 5 files, 12 rows committed, "
+    )
+
+
+def test_a_checkpoint_that_an_earlier_start_left_uncommitted_counts_its_rows() -> None:
+    progress = Progress()
+    figures = {"rows_committed": 40, "rows_visible": 3242}
+    progress.on_event(Committed(0.0, (9,), 0.01, 0, 4, figures))
+    assert told(progress) == [
+        "checkpoint 9, of an earlier start: 40 rows committed, 3,242 rows in the target"
+    ]
+
+
 def test_a_followed_source_with_nothing_new_is_one_line_however_long_it_lasts() -> None:
     progress = Progress(is_followed=True)
     progress.on_event(completed(1, waiting=0, rows=30))
@@ -87,15 +110,6 @@ def test_rejected_rows_are_told_with_the_commit() -> None:
     progress = Progress()
     progress.on_event(Committed(0.0, (1,), 0.01, 0, 1, {"rows_committed": 9, "rows_rejected": 2}))
     assert told(progress)[0].endswith(", 2 rows rejected")
-
-
-@pytest.mark.parametrize("rows", [0, 8])
-def test_the_commit_of_a_restored_checkpoint_says_nothing_of_files(rows: int) -> None:
-    progress = Progress()
-    progress.on_event(committed(3, rows))
-    assert told(progress) == [
-        f"restored checkpoint 3 is committed, {rows} rows of it by this start"
-    ]
 
 
 def test_quiet_leaves_warnings_alone() -> None:
