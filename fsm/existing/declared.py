@@ -294,8 +294,8 @@ class Writer:
         linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
         names: dict[str, Any] = {"__name__": __name__}
         exec(compile(text, file, "exec"), names)  # noqa: S102  # names and numbers of a table
-        owner = self._table.oracle.owners[0]
-        stand_for(file, 0, class_place(owner if isinstance(owner, type) else type(owner)))
+        for owner in self._table.oracle.owners[:1]:
+            stand_for(file, 0, class_place(owner if isinstance(owner, type) else type(owner)))
         for name, place in places.items():
             stand_for(file, names[name].__code__.co_firstlineno, place)
         return names

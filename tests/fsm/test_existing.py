@@ -284,5 +284,33 @@ def test_a_class_is_made_wherever_its_machine_comes_from(kind: type) -> None:
     assert rows(found) == ["go: a -> b"]
 
 
+class OfTwo:
+    def __init__(self) -> None:
+        self.heat = Machine(self, model_attribute="how_hot", **SMALL)
+        self.pressure = Machine(self, model_attribute="how_high", **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (OfTwo, "OfTwo has 2 machines, heat, pressure; give one of them"),
+        (OfTwo(), "`machine = OfTwo().heat`"),
+        (small, "small is a function; call it in the module, as in `machine = small()`"),
+    ],
+)
+def test_what_has_several_machines_or_makes_one_is_refused_with_the_way_on(
+    given: Any, told: str
+) -> None:
+    with pytest.raises(CannotRead) as refused:
+        read_if_machine(given)
+    assert told in str(refused.value)
+
+
+def test_a_machine_without_a_model_is_read_and_checked() -> None:
+    found = read_if_machine(Machine(model=None, **SMALL))
+    assert found is not None
+    assert found.check(engine="python").counterexample is None
+
+
 def test_a_class_without_a_machine_is_not_made() -> None:
     assert read_if_machine(Unrelated) is None
