@@ -224,21 +224,6 @@ def test_claims_look_at_states_alone_or_at_their_order() -> None:
     assert {*found.values()} == {"PASS"}
 
 
-def line_of(module: types.ModuleType, text: str) -> int:
-    lines = Path(str(module.__file__)).read_text(encoding="utf-8").split("\n")
-    return 1 + next(number for number, line in enumerate(lines) if text in line)
-
-
-def test_a_claim_is_told_where_a_person_wrote_it() -> None:
-    result = checked(vault.read)
-    places = {one.claim: (one.file, one.line) for one in result.properties}
-    assert places["it opens"] == (vault.__file__, line_of(vault, '"it opens": '))
-    assert result.counterexample is not None
-    found = result.counterexample
-    assert (found.file, found.line) == places["never blocked"]
-    assert found.line == line_of(vault, '"never blocked": ')
-
-
 def test_a_claim_names_nested_states_too() -> None:
     claims = {"never in parallel": never("p"), "unknown": never("q")}
     with pytest.raises(CannotRead, match="names the state 'q'"):
@@ -462,5 +447,4 @@ def test_a_transition_that_raises_is_a_counterexample() -> None:
     assert result.counterexample is not None
     assert steps(result) == ["go", "fall"]
     assert "'fall' raises ValueError: State 'nowhere'" in result.counterexample.message
-    place = result.counterexample.file, result.counterexample.line
-    assert place == (known_machines.__file__, line_of(known_machines, "class Thing"))
+    assert result.counterexample.file == known_machines.__file__
