@@ -31,6 +31,8 @@ class Description:
     rows: tuple[Row, ...]
     bodies: Mapping[str, str]
     texts: Mapping[str, str]
+    drawn_ignored: frozenset[Row] = frozenset()
+    """Rows of ignored events that its picture has nevertheless."""
 
     @property
     def each(self) -> str:

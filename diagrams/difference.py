@@ -92,6 +92,7 @@ class Difference:
                 states=(*present.states, *removed),
                 terminal=(*present.terminal, *ends),
                 rows=(*present.rows, *gone),
+                drawn_ignored=frozenset(row for row in marks if row.is_ignored),
             )
         return present, Painting("change", marks, states, is_partial=True)
 

@@ -2,7 +2,8 @@
 
 Rows that lead from one state to another are grouped by (source, dest); sources whose rows to a dest
 are the same share one passage. Rows that stay are listed inside their state, or, when three
-states or more have them, once for all. Ignored events are left to the table.
+states or more have them, once for all. Ignored events are left to the table, but for those that
+have changed.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def passages(machine: Description) -> tuple[Passage, ...]:
 
 def staying(machine: Description, row: Row) -> tuple[str, ...]:
     """The states that `row` takes an event in without leaving them."""
-    if row.is_ignored:
+    if row.is_ignored and row not in machine.drawn_ignored:
         return ()
     return tuple(s for s in machine.sources(row) if row.dest in (None, s))
 

@@ -289,6 +289,8 @@ class Picture:
         else:
             yield first
         if self.detail == FULL and not is_behind:
+            if row.is_ignored:
+                yield "/ ignored"
             if row.actions:
                 yield from map(escape, broken("/ " + ", ".join(map(spaced, row.actions)), "", most))
             for line in broken(reason(row), "", most):

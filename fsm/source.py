@@ -96,6 +96,21 @@ def class_place(owner: type) -> tuple[str, int]:
     return file, 0 if found is None else found.lineno
 
 
+_WRITTEN_AT: dict[tuple[str, int], tuple[str, int]] = {}
+
+
+def stand_for(file: str, line: int, place: tuple[str, int]) -> None:
+    """Have a line of text that was made, or with line 0 any other line of it, told as a place that
+    a person has written.
+    """
+    _WRITTEN_AT[file, line] = place
+
+
+def written_at(file: str, line: int) -> tuple[str, int]:
+    """The place that a person has written, of which this line is."""
+    return _WRITTEN_AT.get((file, line)) or _WRITTEN_AT.get((file, 0)) or (file, line)
+
+
 def origin(machine: type, row: object) -> str:
     """Name the first of the machine's classes whose table has this row."""
     return next(

@@ -25,6 +25,7 @@ from epochgate.fsm.checker.retelling import Move, Retelling
 from epochgate.fsm.checker.step_claims import not_in_each
 from epochgate.fsm.claims import WITHOUT_END
 from epochgate.fsm.closed import ClosedSystem, Property
+from epochgate.fsm.source import written_at
 
 OVER_A_BOUND = ("range", "overflow")
 """The kinds of faults that only a model has: its fields and channels are bounded."""
@@ -144,13 +145,14 @@ class Outcome:
     def _property(self, declared: Property) -> PropertyResult:
         code = getattr(type(self._system), declared.method).__code__
         verdict, detail = self._judged(declared)
+        file, line = written_at(code.co_filename, code.co_firstlineno)
         return PropertyResult(
             kind=declared.kind,
             name=declared.name,
             claim=declared.claim,
             verdict=verdict,
-            file=code.co_filename,
-            line=code.co_firstlineno,
+            file=file,
+            line=line,
             detail=detail,
         )
 
@@ -261,12 +263,8 @@ class Outcome:
         if found.kind == "each_step":
             declared = next(p for p in self._declared if not_in_each(p) == found.message)
             return self._about(declared, found.message)
-        return {
-            "kind": found.kind,
-            "message": found.message,
-            "file": found.file,
-            "line": found.line,
-        }
+        file, line = written_at(found.file, found.line)
+        return {"kind": found.kind, "message": found.message, "file": file, "line": line}
 
     def _lasso(self, retelling: Retelling, found: Lasso) -> Counterexample:
         declared = found.property
@@ -284,13 +282,9 @@ class Outcome:
 
     def _about(self, declared: Property, message: str) -> dict[str, Any]:
         code = getattr(type(self._system), declared.method).__code__
-        return {
-            "kind": declared.kind,
-            "message": message,
-            "file": code.co_filename,
-            "line": code.co_firstlineno,
-            "property": declared.name,
-        }
+        file, line = written_at(code.co_filename, code.co_firstlineno)
+        about = {"kind": declared.kind, "message": message, "file": file, "line": line}
+        return {**about, "property": declared.name}
 
     def _violated(self, held: int) -> Property:
         """The first property that must hold and does not."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,15 @@ class Claim:
     kind: str
     states: tuple[str, ...] = ()
     holds: Callable[[str], bool] | None = None
+    place: tuple[str, int] = field(default_factory=lambda: _caller(), compare=False)
+    """The file and line in which it stands."""
+
+
+def _caller() -> tuple[str, int]:
+    frame = sys._getframe()  # what inspect reads as well, without its sources
+    while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, "dataclasses"):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def always(holds: Callable[[str], bool]) -> Claim:

@@ -22,6 +22,7 @@ from epochgate.fsm.existing.table import ReadTable
 from epochgate.fsm.fields import BoolField, IntField
 from epochgate.fsm.machine import Machine
 from epochgate.fsm.rows import STAY, Ignore, Row
+from epochgate.fsm.source import class_place, stand_for
 from epochgate.fsm.system import machines
 
 _texts = itertools.count(1)
@@ -104,7 +105,7 @@ class Writer:
             self._write_claim("reached", "False")
         self._source.append("def never(self) -> bool:\n    return False\n")
         rows = self._rows()
-        made = _functions(self._source, self._table.oracle.name)
+        made = self._functions({name: one.place for name, (_, one) in claims.items()})
         own = (*self._watching, *self._steps_watched, *self._failing.values())
         watches = {name: made[name] for name in own}
         members: dict[str, Any] = {
@@ -284,15 +285,20 @@ class Writer:
         self._source.append(f"def {watch}(self) -> None:\n    self.{field} = 1\n")
         return f"self.{self._attribute}.{field}"
 
+    def _functions(self, places: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
+        """Translate functions, and keep their text where the compiler looks for it; `places`: where
+        the claims stand that some of them are made of.
+        """
+        text = "\n".join(self._source)
+        file = f"<claims about {self._table.oracle.name} {next(_texts)}>"
+        linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+        names: dict[str, Any] = {"__name__": __name__}
+        exec(compile(text, file, "exec"), names)  # noqa: S102  # names and numbers of a table
+        for owner in self._table.oracle.owners[:1]:
+            stand_for(file, 0, class_place(owner if isinstance(owner, type) else type(owner)))
+        for name, place in places.items():
+            stand_for(file, names[name].__code__.co_firstlineno, place)
+        return names
+
     def _write_claim(self, name: str, text: str) -> None:
         self._source.append(f"def {name}(self) -> bool:\n    return {text}\n")
-
-
-def _functions(source: list[str], name: str) -> dict[str, Any]:
-    """Translate functions, and keep their text where the compiler looks for it."""
-    text = "\n".join(source)
-    file = f"<claims about {name} {next(_texts)}>"
-    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    names: dict[str, Any] = {"__name__": __name__}
-    exec(compile(text, file, "exec"), names)  # noqa: S102  # names and numbers of a table
-    return names

@@ -47,9 +47,17 @@ def from_transitions(
 
 
 def read_if_machine(given: Any) -> ExistingMachine | None:
-    """Read what a module holds under a name; None where it is nothing of the kind."""
+    """Read what a module holds under a name; None where it is nothing of the kind.
+
+    Raises CannotRead.
+    """
     if isinstance(given, ExistingMachine):
         return given
+    if isinstance(given, FunctionType):
+        raise CannotRead(
+            f"{given.__name__} is a function; call it in the module, as in "
+            f"`machine = {given.__name__}()`, and name what it returns"
+        )
     return None if found_machine(given) is None else from_transitions(given)
 
 
@@ -68,10 +76,15 @@ def found_machine(given: Any) -> Any | None:
                 f"module, and name that"
             ) from error
         return found_machine(given)
-    held = [
-        one for one in getattr(given, "__dict__", {}).values() if of_transitions.is_machine(one)
-    ]
-    return held[0] if len(held) == 1 else None
+    named = getattr(given, "__dict__", {}).items()
+    held = {name: one for name, one in named if of_transitions.is_machine(one)}
+    if len(held) > 1:
+        kind = type(given).__name__
+        raise CannotRead(
+            f"{kind} has {len(held)} machines, {', '.join(held)}; give one of them, or name it in "
+            f"the module, as in `machine = {kind}().{min(held)}`"
+        )
+    return next(iter(held.values()), None)
 
 
 def _uses_transitions(kind: type) -> bool:
@@ -114,8 +127,8 @@ def _oracle(given: Any, automatic: bool) -> Oracle:
     machine = found_machine(given)
     if machine is None:
         raise CannotRead(
-            f"{given!r} is no machine of transitions or python-statemachine, and holds not exactly "
-            f"one; give the machine itself"
+            f"{given!r} is no machine of transitions or python-statemachine, and holds none; give "
+            f"the machine itself"
         )
     if of_statemachine.is_machine(machine):
         return of_statemachine.StatemachineOracle(machine)

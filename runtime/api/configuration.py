@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 
 from epochgate.errors import UsageError
 from epochgate.runtime.api.commit_topology import CommitTopology
@@ -99,10 +100,10 @@ class JobConfiguration:
             raise JobMisconfigured(
                 "job_id is empty; give the job a name, under which its checkpoints are kept"
             )
-        if self.parallelism < 1:
-            raise JobMisconfigured(
-                f"parallelism is {self.parallelism}; a job has at least one subtask"
-            )
+        for name in ("parallelism", "concurrent_attempts_max", "unconfirmed_bytes_max"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+                raise JobMisconfigured(f"{name} is {value!r}; give a whole number from 1 on")
         self._check_concurrent_attempts()
         self._check_topology()
         ids = self.operator_ids
@@ -127,20 +128,13 @@ class JobConfiguration:
             "commit_retry_delay_max_s",
         ):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise JobMisconfigured(f"{name} is {value}; it must be more than 0 seconds")
-
-        if self.unconfirmed_bytes_max < 1:
-            raise JobMisconfigured(
-                f"unconfirmed_bytes_max is {self.unconfirmed_bytes_max}; it must be at least 1 byte"
-            )
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if value is not None and not (is_number and value > 0):
+                raise JobMisconfigured(
+                    f"{name} is {value!r}; give a number of seconds, more than 0"
+                )
 
     def _check_concurrent_attempts(self) -> None:
-        if self.concurrent_attempts_max < 1:
-            raise JobMisconfigured(
-                f"concurrent_attempts_max is {self.concurrent_attempts_max}; a subtask has at "
-                "least one attempt"
-            )
         if self.concurrent_attempts_max > 1 and self.checkpoint_interval_s is not None:
             raise JobMisconfigured(
                 f"concurrent_attempts_max is {self.concurrent_attempts_max} and "

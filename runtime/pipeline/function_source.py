@@ -93,7 +93,8 @@ class _CountingReader(SourceReader):
         self._read, self._batch_records = read, batch_records
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
-        records, taken = iter(self._read(split.value)), position or 0
+        found, taken = self._read(split.value), position or 0
+        records = _iterator(found, self._read, split, "return the records, [] if there are none")
         there = sum(1 for _ in islice(records, taken))
         if there < taken:
             raise FatalTaskError(
@@ -111,8 +112,20 @@ class _FunctionReader(SourceReader):
         self._read = read
 
     def open_split(self, split: SourceSplit, position: Any) -> Iterator[Fetched | None]:
-        for piece in self._read(split.value, position):
+        found = self._read(split.value, position)
+        for piece in _iterator(found, self._read, split, "yield pairs of records and a position"):
             yield None if piece is None else Fetched(*_pair(piece, self._read))
+
+
+def _iterator(
+    found: Any, read: Callable[..., Any], split: SourceSplit, expected: str
+) -> Iterator[Any]:
+    try:
+        return iter(found)
+    except TypeError:
+        raise FatalTaskError(
+            f"{_name(read)} returned {found!r} for the split {split.value!r}; {expected}"
+        ) from None
 
 
 def _pair(piece: Any, read: Callable[..., Any]) -> tuple[Sequence[Any], Any]:

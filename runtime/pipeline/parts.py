@@ -70,9 +70,16 @@ class PipelineParts:
                 f"sink is {self.sink!r}; give a Sink, a Committer, or a function of a checkpoint "
                 "id and the records"
             )
+        if isinstance(self.coordinators, CoordinatorProvider):
+            raise PipelineMisconfigured(
+                f"coordinators is a {type(self.coordinators).__name__}; give a list that holds it"
+            )
         for provider in self.coordinators:
             self._check_coordinator(provider)
         self._check_map()
+        if not isinstance(self.sink, Sink | Committer):
+            told = "a checkpoint id and the records"
+            _check_call(f"sink {_name(self.sink)}", self.sink, (None, None), {}, told)
 
     def _check_coordinator(self, provider: CoordinatorProvider) -> None:
         if not isinstance(provider, CoordinatorProvider):
@@ -95,7 +102,7 @@ class PipelineParts:
 
     def _check_map(self) -> None:
         names = [setting.name for setting in self._settings]
-        if not names or self.map is None:
+        if self.map is None:
             if names:
                 raise PipelineMisconfigured(
                     f"the settings {names} need a map that takes them; give a map with arguments "
@@ -104,14 +111,8 @@ class PipelineParts:
             return
         function = self.map.map if self._has_map_operator else self.map  # type: ignore[union-attr]
         given = (None, None) if self._has_map_operator else (None,)
-        try:
-            inspect.signature(function).bind(*given, **dict.fromkeys(names))
-        except TypeError as error:
-            raise PipelineMisconfigured(
-                f"the map {getattr(function, '__qualname__', function)}"
-                f"{inspect.signature(function)} is called with a batch and the settings {names} "
-                f"by name: {error}"
-            ) from None
+        told = f"a batch and the settings {names} by name" if names else "a batch"
+        _check_call(f"map {_name(function)}", function, given, dict.fromkeys(names), told)
 
     @property
     def _has_map_operator(self) -> bool:
@@ -158,6 +159,28 @@ class PipelineParts:
         if isinstance(self.sink, Committer):
             return RecordSink(self.sink)
         return RecordSink(FunctionCommitter(self.sink))
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", function))
+
+
+def _check_call(
+    shown: str, function: Any, given: tuple[None, ...], named: dict[str, None], told: str
+) -> None:
+    """Refuse a function that cannot be called so, before anything runs; one that tells no signature
+    is believed.
+    """
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*given, **named)
+    except ValueError:
+        return
+    except TypeError as error:
+        missing = "; is a Setting missing in coordinators?" if not named and "map" in shown else ""
+        raise PipelineMisconfigured(
+            f"the {shown}{signature} is called with {told}: {error}{missing}"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from epochgate.fsm.existing import (
 )
 from tests.checker import vault
 from tests.checker.vault import Vault
+from tests.fsm import known_machines
 from tests.fsm.known_machines import KNOWN, Thing, made
 
 Capture = pytest.CaptureFixture[str]
@@ -446,3 +447,4 @@ def test_a_transition_that_raises_is_a_counterexample() -> None:
     assert result.counterexample is not None
     assert steps(result) == ["go", "fall"]
     assert "'fall' raises ValueError: State 'nowhere'" in result.counterexample.message
+    assert result.counterexample.file == known_machines.__file__

@@ -106,6 +106,15 @@ def test_rows_and_states_that_came_went_and_changed_are_told(
         assert f">{text}<" in shown
 
 
+def test_an_event_that_is_ignored_no_more_is_painted_as_both(repository: Path) -> None:
+    stays = 'Ignore("push", LOCKED,                       "not is_open",'
+    change(repository, (stays, 'Row("push", LOCKED, STAY, "not is_open", "tell",'))
+    assert main(["draw", "planted:Turnstile", "--diff", "HEAD", "-o", "shown"]) == 0
+    shown = Path("shown/Turnstile.svg").read_text(encoding="utf-8")
+    for text in ("/ ignored", "removed", "added"):
+        assert shown.count(f">{text}<") == (1 if text == "/ ignored" else 2)
+
+
 _STATES = 'LOCKED, UNLOCKED, JAMMED = "locked", "unlocked", "jammed"'
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from epochgate.fsm.existing.fuzzing import watched
 from epochgate.fsm.existing.observing import OfTransitions, TableDiffers
 from epochgate.fsm.existing.oracle import PATHS_MAX
 from epochgate.fsm.existing.reading import found_machine, read_if_machine
+from tests.checker import vault
 from tests.fsm import known_machines
 from tests.fsm.known_machines import KNOWN, Featured, Thing, made, parallel, reused
 
@@ -284,5 +287,48 @@ def test_a_class_is_made_wherever_its_machine_comes_from(kind: type) -> None:
     assert rows(found) == ["go: a -> b"]
 
 
+class OfTwo:
+    def __init__(self) -> None:
+        self.heat = Machine(self, model_attribute="how_hot", **SMALL)
+        self.pressure = Machine(self, model_attribute="how_high", **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (OfTwo, "OfTwo has 2 machines, heat, pressure; give one of them"),
+        (OfTwo(), "`machine = OfTwo().heat`"),
+        (small, "small is a function; call it in the module, as in `machine = small()`"),
+    ],
+)
+def test_what_has_several_machines_or_makes_one_is_refused_with_the_way_on(
+    given: Any, told: str
+) -> None:
+    with pytest.raises(CannotRead) as refused:
+        read_if_machine(given)
+    assert told in str(refused.value)
+
+
+def test_a_machine_without_a_model_is_read_and_checked() -> None:
+    found = read_if_machine(Machine(model=None, **SMALL))
+    assert found is not None
+    assert found.check(engine="python").counterexample is None
+
+
 def test_a_class_without_a_machine_is_not_made() -> None:
     assert read_if_machine(Unrelated) is None
+
+
+def line_of(module: types.ModuleType, text: str) -> int:
+    lines = Path(str(module.__file__)).read_text(encoding="utf-8").split("\n")
+    return 1 + next(number for number, line in enumerate(lines) if text in line)
+
+
+def test_a_claim_is_told_where_a_person_wrote_it() -> None:
+    result = vault.read.check(engine="python")
+    places = {one.claim: (one.file, one.line) for one in result.properties}
+    assert places["it opens"] == (vault.__file__, line_of(vault, '"it opens": '))
+    assert result.counterexample is not None
+    found = result.counterexample
+    assert (found.file, found.line) == places["never blocked"]
+    assert found.line == line_of(vault, '"never blocked": ')

@@ -330,8 +330,8 @@ def test_what_an_old_attempt_says_does_not_reach_the_coordinator() -> None:
     assert not script.told("op.handle_event_from_operator")
 
 
-@pytest.mark.parametrize("seconds", [0, -1.0])
-def test_a_time_limit_for_calls_is_more_than_nothing(seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [0, -1.0, "1", True, float("nan")])
+def test_a_time_limit_for_calls_is_more_than_nothing(seconds: Any) -> None:
     with pytest.raises(JobMisconfigured, match="coordinator_call_warn_s"):
         JobConfiguration("job", 1, coordinator_call_warn_s=seconds)
 

@@ -133,9 +133,10 @@ def test_a_coordinator_that_does_not_mind_the_bound_fails_the_job_with_the_optio
     assert f"unconfirmed_bytes_max is {BYTES_MAX}" in str(reason)
 
 
-def test_a_job_without_room_for_a_byte_is_refused() -> None:
-    with pytest.raises(JobMisconfigured, match="unconfirmed_bytes_max is 0"):
-        JobConfiguration("job", 1, unconfirmed_bytes_max=0)
+@pytest.mark.parametrize("most", [0, "64MiB", 1.5, True])
+def test_a_job_without_room_for_a_byte_is_refused(most: Any) -> None:
+    with pytest.raises(JobMisconfigured, match=f"unconfirmed_bytes_max is {most!r}; give a whole"):
+        JobConfiguration("job", 1, unconfirmed_bytes_max=most)
 
 
 def of(size: int) -> bytes:

@@ -107,6 +107,30 @@ def test_the_unit_and_the_pod_have_options_that_there_are() -> None:
     assert codes[int(service["RestartPreventExitStatus"])] == "misuse"
 
 
+def test_the_jobs_have_options_that_there_are_and_know_the_exit_codes() -> None:
+    cron, savepoint = documents(FILES / "kubernetes-jobs.yaml")
+    run = cron["spec"]["jobTemplate"]["spec"]
+    pods = [run["template"]["spec"], savepoint["spec"]["template"]["spec"]]
+    parsed = [parser().parse_args(pod["containers"][0]["args"]) for pod in pods]
+    assert [one.command for one in parsed] == ["ingest", "savepoint"]
+    assert not parsed[0].follow
+    [deployment] = [
+        one for one in documents(FILES / "kubernetes.yaml") if one["kind"] == "Deployment"
+    ]
+    for pod in pods:
+        assert pod["restartPolicy"] == "Never"  # podFailurePolicy demands it
+        for part in ("volumes", "securityContext"):
+            assert pod[part] == deployment["spec"]["template"]["spec"][part]
+    rules = {
+        rule["action"]: rule["onExitCodes"]["values"] for rule in run["podFailurePolicy"]["rules"]
+    }
+    codes = OF_COMMANDS["ingest"]
+    assert [codes[code] for code in rules["FailJob"]] == ["misuse"]
+    assert all(codes[code].startswith("the same, and rows or files") for code in rules["Ignore"])
+    names = {rule["onExitCodes"]["containerName"] for rule in run["podFailurePolicy"]["rules"]}
+    assert names == {one["name"] for one in pods[0]["containers"]}
+
+
 @pytest.mark.programs
 @pytest.mark.spark
 def test_the_command_of_the_pod_serves_what_the_dashboard_shows_and_stops_on_sigterm(

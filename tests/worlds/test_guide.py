@@ -81,6 +81,34 @@ def test_without_one_of_its_lines_a_ticket_is_lost(changed: tuple[str, str]) -> 
         wrong["test_each_ticket_is_printed_once"]()
 
 
+PRICES = "def test_each_price_is_written_once("
+KEPT = "del self.rows[: self.handed_over[checkpoint_id]]"
+
+
+def test_the_program_that_works_by_itself_passes() -> None:
+    shown(PRICES)["test_each_price_is_written_once"]()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        (KEPT, "self.rows.clear()"),
+        (KEPT, "pass"),
+        ("return list(self.rows)", "return [self.rows.pop(0) for _ in list(self.rows)]"),
+    ],
+    ids=["made since the barrier", "handed over again", "of an aborted checkpoint"],
+)
+def test_a_program_with_a_mistake_loses_or_repeats_a_price(changed: tuple[str, str]) -> None:
+    wrong = shown(PRICES, changed=changed)
+    with pytest.raises(SimulationFailed, match="an assertion of the test failed") as failed:
+        wrong["test_each_price_is_written_once"]()
+    if "clear" in changed[1]:
+        [part] = [
+            one for one in re.findall(r"```text\n(.*?)```", GUIDE, re.DOTALL) if "− [0, 4]" in one
+        ]
+        assert [one for one in part.splitlines() if one not in str(failed.value)] == []
+
+
 def test_the_suites_of_the_guide_pass_for_what_is_right() -> None:
     known = {**shown(FIRST), "Numbers": Numbers}
     for test in ("test_rules_agree", "test_numbers_are_read_once", "test_every_number_is_doubled"):

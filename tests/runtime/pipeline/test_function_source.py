@@ -85,6 +85,22 @@ def test_a_split_that_has_fewer_records_than_were_taken_ends_the_job() -> None:
     assert "read(split, position)" in str(job.result.reason)
 
 
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        (lambda split: None, "returned None for the split 0; return the records, [] if"),
+        (lambda split, position: 7, "returned 7 for the split 0; yield pairs of records and"),
+    ],
+)
+def test_what_is_not_to_be_iterated_over_ends_the_job_with_the_function_and_the_split(
+    read: Callable[..., Any], told: str
+) -> None:
+    job = job_over(FunctionSource([0], read), {})
+    job.settle(until=lambda: job.is_over)
+    assert job.result.state == "failed"
+    assert told in str(job.result.reason)
+
+
 def with_position(split: Any, position: Any) -> Any:
     """Not called."""
 

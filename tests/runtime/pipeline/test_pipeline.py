@@ -302,6 +302,9 @@ class Bare(CoordinatedOperator):
             {"map": with_limit, "coordinators": [Setting("rule", 1)]},
             r"with_limit\(numbers.*limit.*\) .* the settings \['rule'\] by name: missing",
         ),
+        ({"map": with_limit}, r"with_limit\(.* is called with a batch: .*is a Setting missing"),
+        ({"coordinators": RateLimit(3)}, r"coordinators is .*RateLimit.*; give a list"),
+        ({"sink": numbers}, r"sink numbers\(.* is called with a checkpoint id and the records"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused_before_anything_runs(

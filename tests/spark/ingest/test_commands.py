@@ -112,15 +112,6 @@ def test_rejected_rows_are_told_with_the_commit() -> None:
     assert told(progress)[0].endswith(", 2 rows rejected")
 
 
-@pytest.mark.parametrize("rows", [0, 8])
-def test_the_commit_of_a_restored_checkpoint_says_nothing_of_files(rows: int) -> None:
-    progress = Progress()
-    progress.on_event(committed(3, rows))
-    assert told(progress) == [
-        f"restored checkpoint 3 is committed, {rows} rows of it by this start"
-    ]
-
-
 def test_quiet_leaves_warnings_alone() -> None:
     progress = Progress(is_quiet=True)
     progress.on_event(SubtaskFailed(0.0, 3, 1, "killed", 0.2))
