@@ -43,9 +43,6 @@ def test_an_unknown_question_is_misuse(capsys: pytest.CaptureFixture[str]) -> No
     assert "choose from ingest, crash, known-files, sinks, recovery, events, scaling" in said
 
 
-def test_an_installed_package_without_benchmarks_says_where_they_are(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("epochgate.commands.bench.find_spec", lambda _: None)
-    assert main(["bench", "events"]) == 2
-    assert "run `make bench` in a checkout" in capsys.readouterr().err
+def test_a_folder_without_the_page_is_named(tmp_path: Path) -> None:
+    with pytest.raises(page.NoPlaceForFigures, match="run this in epochgate's own folder"):
+        page.write(tmp_path / "benchmarks.md", {"events": "new"}, ("events",))
