@@ -41,3 +41,8 @@ def test_an_unknown_question_is_misuse(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["bench", "weather"]) == 2
     said = capsys.readouterr().err
     assert "choose from ingest, crash, known-files, sinks, recovery, events, scaling" in said
+
+
+def test_a_folder_without_the_page_is_named(tmp_path: Path) -> None:
+    with pytest.raises(page.NoPlaceForFigures, match="run this in epochgate's own folder"):
+        page.write(tmp_path / "benchmarks.md", {"events": "new"}, ("events",))

@@ -5,15 +5,18 @@ that is only for us.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from epochgate import __version__, proving
+from epochgate.cli import COMMANDS
 from tests.setup.distributions import (
     PROJECTS,
     ROOT,
@@ -97,9 +100,24 @@ def test_a_distribution_needs_no_more_than_it_runs_with(built: Path) -> None:
     }
 
 
+def project_of(folder: Path) -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    return project
+
+
+def test_the_page_lists_the_commands_and_extras_of_each() -> None:
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    listed = {
+        row[1]: [set(re.findall(r"`([a-z-]+)`", cell)) for cell in row[2].split("|")]
+        for row in re.finditer(r"^\| (commands|extras) \| (.*) \|$", page, re.MULTILINE)
+    }
+    extras = [set(project_of(f)["optional-dependencies"]) for f in PROJECTS.values()]
+    assert listed["commands"] == [{*COMMANDS} - proving.COMMANDS, proving.COMMANDS]
+    assert listed["extras"] == [extras[0] - {"dev"}, extras[1]]
+
+
 def test_both_have_the_version_of_the_package() -> None:
-    projects = [tomllib.loads((f / "pyproject.toml").read_text()) for f in PROJECTS.values()]
-    assert {project["project"]["version"] for project in projects} == {__version__}
+    assert {project_of(folder)["version"] for folder in PROJECTS.values()} == {__version__}
 
 
 @pytest.mark.parametrize("distribution", PROJECTS)
