@@ -125,8 +125,9 @@ class DeltaTarget:
 
         A table that is there is written to; one that is not is made by the first commit of rows.
         Raises TargetLocked, TargetNotEmpty, TableUnusable, PartitioningChanged, PartitionUnusable,
-        TableAhead, TableBehind, LocksRefused or BehindCheckpoint, TargetDamaged or TargetNotWritable, and TableTakenOver where others claim
-        it all the time; the table is not changed then.
+        TableAhead, TableBehind, LocksRefused or BehindCheckpoint, TargetDamaged or
+        TargetNotWritable, and TableTakenOver where others claim it all the time; the table is not
+        changed then.
         """
         self._checkpoints = "" if start is None else start.checkpoints
         self._restored = restored_checkpoint
