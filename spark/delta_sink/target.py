@@ -24,6 +24,7 @@ from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
+from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.ownership import (
     DirectoryOwnership,
@@ -44,8 +45,6 @@ from epochgate.spark.tables.staged_objects import StagedObjects
 
 CLAIMS_MAX = 5
 """How often a start looks at the log again that others write to."""
-_WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-_FORGETS = "delta.setTransactionRetentionDuration"
 _RESTORED = (
     "Restore the table to which it has committed (with its working directory, which lies beside it)"
 )
@@ -251,7 +250,8 @@ class DeltaTarget:
         at the files, and moved them.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        BehindCheckpoint, TableAhead, CommittableMissing, CommittableDamaged, TargetDamaged, or
+        TableUnusable for an overwrite of a table that is append-only, BehindCheckpoint, TableAhead,
+        CommittableMissing, CommittableDamaged, TargetDamaged, or
         RetryLater: who has come before, and whether a commit without an answer took effect, is what
         the next look tells.
         """
@@ -270,6 +270,7 @@ class DeltaTarget:
     ) -> bool:
         is_there = self._log.read()
         if is_there:
+            self._require_removable(replaces=replaces)
             if not self._is_shared:
                 self._require_driver()
                 self._require_not_set_back(checkpoint)
@@ -379,6 +380,12 @@ class DeltaTarget:
             start.require_held(self._shown, None, lost)
         self._seen = version
 
+    def _require_removable(self, *, replaces: bool) -> None:
+        """TableUnusable if rows that are there should go from a table that is append-only."""
+        if replaces and self._log.metadata().configuration.get(APPEND_ONLY) == "true":
+            found = f"it is append-only ({APPEND_ONLY}), and an overwrite removes rows"
+            raise TableUnusable(self._shown, found, "Append to it, or turn that property off.")
+
     def _require_partitions(self, columns: list[str]) -> None:
         """PartitioningChanged or PartitionUnusable unless the table is partitioned as asked."""
         if self._partition_by and columns != self._partition_by:
@@ -388,17 +395,8 @@ class DeltaTarget:
 
     def _require_usable(self) -> None:
         metadata = self._log.metadata()
+        rules = {key for key in self._log.column_rules() if key.startswith("delta.")}
+        hindered = hindrance(self._log.writer_features(), metadata.configuration, rules)
+        if hindered:
+            raise TableUnusable(self._shown, *hindered)
         self._require_partitions(metadata.partition_columns)
-        found, way_on = "", "Give another table, or let an engine that supports it write"
-        if foreign := sorted(self._log.writer_features() - _WRITABLE):
-            found = f"it demands {', '.join(foreign)} of its writers"
-        elif rules := sorted(
-            {key for key in metadata.configuration if key.startswith("delta.constraints.")}
-            | {key for key in self._log.column_rules() if key.startswith("delta.")}
-        ):
-            found = f"this sink cannot check {', '.join(rules)}"
-        elif _FORGETS in metadata.configuration:
-            found = f"it forgets its applications after a while ({_FORGETS})"
-            way_on = "The job could not tell what it has committed; remove that property"
-        if found:
-            raise TableUnusable(self._shown, found, f"{way_on}.")
