@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import pyarrow as pa
+
 TAKEN: Final = frozenset(
     {
         "appendOnly",
@@ -75,3 +77,21 @@ def hindrance(
         found = f"it forgets its applications after a while ({_FORGETS})"
         return found, "The job could not tell what it has committed; remove that property."
     return None
+
+
+def hindrance_of_growth(schema: pa.Schema) -> tuple[str, str] | None:
+    """Return why the columns of a table with this schema cannot grow, and the way on; None if they
+    can.
+    """
+    for field in schema:
+        if _has_required(field.type):
+            found = f"a field within {field.name!r} is required, and columns are to grow"
+            return found, "Leave --schema-evolution (schema_evolution in Python) out."
+    return None
+
+
+def _has_required(kind: pa.DataType) -> bool:
+    inner = [kind.field(number) for number in range(kind.num_fields)]
+    if pa.types.is_map(kind):  # whose keys are required in every table
+        return _has_required(kind.item_type)
+    return any(not one.nullable or _has_required(one.type) for one in inner)

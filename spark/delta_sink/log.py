@@ -272,6 +272,26 @@ class DeltaLog:
         )
         self._table = self._opened()
 
+    def add_columns(
+        self,
+        fields: Sequence[pa.Field],
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """Let the snapshot that was read have these columns, or those within a column, too. `read`
+        shows them.
+
+        Raises LogOvertaken if one of these applications or another schema has come before, and
+        LogFailed.
+        """
+        before = self._table.version()
+        with self._translating():
+            self._table.alter.add_columns(
+                list(self._delta.Schema.from_arrow(pa.schema(fields)).fields),
+                commit_properties=self._properties(transactions, metadata),
+            )
+        self._make_durable(before)
+
     def append(
         self,
         files: Files,

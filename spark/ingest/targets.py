@@ -124,6 +124,7 @@ def sink_of(
             commit_in=options.commit_in,
             open_objects=open_objects,
             partition_by=options.partition_by,
+            evolution=options.schema_evolution,
         )
     if target.scheme == POSTGRES:
         from epochgate.spark.postgres_sink import PostgresSink
