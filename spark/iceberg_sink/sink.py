@@ -55,7 +55,9 @@ class IcebergSink(CountingSink):
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
         may_grow = self.evolution != "none"
-        return TableSinkWriter(ICEBERG, context, self.file_bytes, may_grow=may_grow)
+        return TableSinkWriter(
+            ICEBERG, context, self.file_bytes, may_grow=may_grow, transforms=True
+        )
 
     def create_committer(self, start: SinkStart) -> IcebergCommitter:
         """Claim the table; raises what `IcebergTarget.claim` raises, CatalogUnusable or
@@ -93,5 +95,5 @@ class IcebergSink(CountingSink):
         """
         if not isinstance(committer, IcebergCommitter):
             raise TypeError(f"an IcebergSink has no {type(committer).__name__}")
-        told = (committer.target.directory,)
-        return SchemaProvider(operator_id, committer.target.schema(), self.evolution, told)
+        target = committer.target
+        return SchemaProvider(operator_id, target.schema(), self.evolution, target.told())

@@ -20,6 +20,7 @@ from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.spark.extras import library
 from epochgate.spark.iceberg_sink.errors import CatalogUnusable, OutcomeUnknown, TableOvertaken
 from epochgate.spark.tables.errors import TableUnusable
+from epochgate.spark.tables.transforms import TAKEN
 from epochgate.spark.values.formats import ICEBERG
 
 RETRIES = "commit.retry.num-retries"
@@ -64,6 +65,9 @@ class IcebergTable:
         from epochgate.spark.iceberg_sink.durable_files import NAME
 
         self._catalog.properties.setdefault(IO, NAME)
+        self._partitions = library(
+            "epochgate.spark.iceberg_sink.partitions", what=what, extra=extra
+        )
         self._table: Any = None
         self._parents: dict[int, int | None] = {}
 
@@ -134,14 +138,35 @@ class IcebergTable:
 
     def demands(self) -> str:
         """Return what the table demands of its writers and this sink cannot keep; "" if nothing."""
-        if not self._table.spec().is_unpartitioned():
-            return "it is partitioned"
+        for one in self._table.spec().fields:
+            if found := self._unsplittable(one):
+                return found
         for field in self._table.schema().fields:
             if found := _unwritable(field.name, field.field_type, is_required=field.required):
                 return found
         if self._table.metadata.format_version > 2:
             return f"it is of format version {self._table.metadata.format_version}"
         return ""
+
+    def transforms(self) -> list[str]:
+        """Return the transforms by which new files are partitioned, as tasks are told them."""
+        schema = self._table.schema()
+        return [
+            f"{one.transform} {schema.find_column_name(one.source_id)}"
+            for one in self._table.spec().fields
+        ]
+
+    def _unsplittable(self, field: Any) -> str:
+        """Return why rows cannot be partitioned by this field of the spec; "" if they can."""
+        name = self._table.schema().find_column_name(field.source_id)
+        shown = f"it is partitioned by {field.transform} of {name!r}"
+        kind = str(field.transform).partition("[")[0]
+        if kind == "void":
+            return ""
+        if name not in [one.name for one in self._table.schema().fields]:
+            return f"{shown}, which is within another column"
+        of = str(self._table.schema().find_type(field.source_id))
+        return "" if of in TAKEN.get(kind, ()) else f"{shown}, which is {of}"
 
     def has_said(self, key: str, value: str) -> bool:
         """Return whether the summary of a snapshot that is kept has this value."""
@@ -223,7 +248,9 @@ class IcebergTable:
                     update.union_by_name(schema)
             if replaces:
                 transaction.delete(self._expressions.AlwaysTrue())
-            if paths:
+            if paths and not self._table.spec().is_unpartitioned():
+                self._partitions.add_files(transaction, self._table.io, paths, summary)
+            elif paths:
                 transaction.add_files(
                     list(paths), snapshot_properties=dict(summary), check_duplicate_files=False
                 )

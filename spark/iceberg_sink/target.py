@@ -141,6 +141,10 @@ class IcebergTarget:
         """The table's columns, for writers to keep to; none before it has any."""
         return self._table.schema() if self._table.schema().names else None
 
+    def told(self) -> tuple[str, ...]:
+        """Return what tasks are told: the table's place, and the transforms of its partitions."""
+        return (self.directory, *self._table.transforms())
+
     def rows(self) -> int:
         """The rows that are visible."""
         return self._table.rows()

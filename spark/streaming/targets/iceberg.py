@@ -57,7 +57,7 @@ class IcebergBatches(BatchTarget):
         target = self._target("")
         try:
             target.prepare()
-            return Agreed(packed(target.schema()), (target.directory,))
+            return Agreed(packed(target.schema()), target.told())
         finally:
             target.release()
 
@@ -109,7 +109,7 @@ class IcebergBatches(BatchTarget):
         sweep_directory(files, self._working(), query, batch)
 
     def _working(self) -> str:
-        return os.path.join(*self.prepare().told, WORKING)
+        return os.path.join(self.prepare().told[0], WORKING)
 
     def _target(self, query: str, run: str = "") -> IcebergTarget:
         return IcebergTarget(

@@ -369,16 +369,6 @@ def test_a_table_of_a_version_that_the_library_cannot_write_is_refused(tmp_path:
         claimed(tmp_path, "r2")
 
 
-def test_a_partitioned_table_is_refused(tmp_path: Path) -> None:
-    known = catalogs.load_catalog("test", **catalog(tmp_path))
-    known.create_namespace("sales")
-    table = known.create_table(TABLE, pa.schema([("x", pa.int64()), ("day", pa.date32())]))
-    with table.update_spec() as spec:
-        spec.add_identity("day")
-    with pytest.raises(TableUnusable, match="it is partitioned"):
-        claimed(tmp_path, "r1")
-
-
 def test_a_catalog_that_is_not_described_is_named_with_the_way_to_describe_it() -> None:
     with pytest.raises(CatalogUnusable, match="PYICEBERG_CATALOG__NOSUCH__URI"):
         IcebergSink("nosuch", TABLE).create_committer(SinkStart("job", "r1"))
