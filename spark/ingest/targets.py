@@ -113,6 +113,7 @@ def sink_of(
             file_bytes=options.file_bytes,
             evolution=options.schema_evolution,
             files=files,
+            open_objects=open_objects,
         )
     if target.scheme == DELTA:
         from epochgate.spark.delta_sink import DeltaSink

@@ -343,7 +343,7 @@ def test_a_file_that_is_gone_or_damaged_is_named_and_nothing_is_seen(
             {"columns": [("x", pa.map_(pa.string(), pa.field("v", pa.int64(), nullable=False)))]},
             "'x.value' is required",
         ),
-        ({"location": "s3://bucket/table"}, "it lies at s3://bucket/table"),
+        ({"location": "hdfs://host/table"}, "it lies at hdfs://host/table.*Give a table"),
     ],
 )
 def test_a_table_with_a_property_that_cannot_be_honoured_is_refused(
