@@ -23,6 +23,7 @@ import pyarrow as pa
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url, settings_of_library
 from epochgate.runtime.objects.errors import what_was_said
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
+from epochgate.spark.delta_sink.features import OF_VERSIONS
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.partitions import values_of
@@ -107,15 +108,14 @@ class DeltaLog:
         return {key for field in self._table.schema().fields for key in field.metadata}
 
     def writer_features(self) -> set[str]:
-        """Return the features that the table demands of a writer beyond version 2, by name."""
+        """Return the features that the table demands of a writer, by name; nothing where it has
+        none by name, and any of those that versions of writers up to `OF_VERSIONS` know.
+        """
         protocol = self._table.protocol()
         if protocol.writer_features is not None:
             return set(protocol.writer_features)
-        return (
-            set()
-            if protocol.min_writer_version <= 2
-            else {f"writer version {protocol.min_writer_version}"}
-        )
+        version = protocol.min_writer_version
+        return set() if version <= OF_VERSIONS else {f"writer version {version}"}
 
     def has_said(self, key: str, value: str) -> bool:
         """Return whether one of the newest entries has this value of its writer's."""
@@ -223,7 +223,14 @@ class DeltaLog:
     def rows(self) -> int:
         """The rows of the snapshot, of the files that say how many they have."""
         counts = pa.table(self._table.get_add_actions(flatten=True))["num_records"]
-        return sum(count or 0 for count in counts.to_pylist())
+        return sum(count or 0 for count in counts.to_pylist()) - self._deleted()
+
+    def _deleted(self) -> int:
+        """Rows that are in the files, and not in the table."""
+        if "deletionVectors" not in self.writer_features():
+            return 0
+        vectors = pa.table(self._table.deletion_vectors())
+        return sum(kept.count(False) for kept in vectors["selection_vector"].to_pylist())
 
     def create(
         self,
@@ -264,6 +271,26 @@ class DeltaLog:
             commit_properties=self._properties(transactions, metadata, retries=0),
         )
         self._table = self._opened()
+
+    def add_columns(
+        self,
+        fields: Sequence[pa.Field],
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """Let the snapshot that was read have these columns, or those within a column, too. `read`
+        shows them.
+
+        Raises LogOvertaken if one of these applications or another schema has come before, and
+        LogFailed.
+        """
+        before = self._table.version()
+        with self._translating():
+            self._table.alter.add_columns(
+                list(self._delta.Schema.from_arrow(pa.schema(fields)).fields),
+                commit_properties=self._properties(transactions, metadata),
+            )
+        self._make_durable(before)
 
     def append(
         self,

@@ -23,6 +23,7 @@ from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.target import PARTITIONED, DeltaTarget, place_of
+from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.gathered import CommitIn, Gathering
 from epochgate.spark.parquet_sink.partitions import require_partitionable
@@ -53,7 +54,7 @@ class DeltaSink(CountingSink):
     `open_objects`: with what it writes, for tests. commit_in: "tasks" to have each task look at its
     files and give them their names in the table, in parallel; the driver writes the entry of the
     log. partition_by: the columns of a new table's partitions; those of one that is there if none
-    are given.
+    are given. evolution: "add" lets new columns become columns of the table.
     """
 
     path: str
@@ -63,10 +64,17 @@ class DeltaSink(CountingSink):
     commit_in: CommitIn = "driver"
     open_objects: Callable[[str], ObjectStore] = open_url
     partition_by: tuple[str, ...] = ()
+    evolution: SchemaEvolution = "none"
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        return TableSinkWriter(DELTA, context, self.file_bytes, open_objects=self.open_objects)
+        return TableSinkWriter(
+            DELTA,
+            context,
+            self.file_bytes,
+            may_grow=self.evolution != "none",
+            open_objects=self.open_objects,
+        )
 
     @property
     def has_task_committer(self) -> bool:
@@ -95,6 +103,7 @@ class DeltaSink(CountingSink):
             files=self.files,
             open_objects=self.open_objects,
             partition_by=self.partition_by,
+            may_grow=self.evolution != "none",
         )
         target.claim(start.restored_checkpoint, start=start)
         try:
@@ -107,6 +116,8 @@ class DeltaSink(CountingSink):
         """Raises TypeNotInTable, ColumnNeverFits, PartitionUnusable, and what the log raises."""
         DELTA.accepts(schema)
         require_partitionable(schema, self.partition_by, PARTITIONED)
+        if self.evolution != "none":
+            return  # The columns may change until the rows are there.
         log = self.log(place_of(self.path))
         if log.read():
             require_held(log.schema(), schema)
@@ -118,4 +129,5 @@ class DeltaSink(CountingSink):
         """
         if not isinstance(committer, DeltaCommitter):
             raise TypeError(f"a DeltaSink has no {type(committer).__name__}")
-        return SchemaProvider(operator_id, committer.target.schema(), told=committer.target.told())
+        target = committer.target
+        return SchemaProvider(operator_id, target.schema(), self.evolution, target.told())

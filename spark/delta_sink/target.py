@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -24,12 +24,14 @@ from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
+from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance, hindrance_of_growth
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.ownership import (
     DirectoryOwnership,
     ObjectOwnership,
     Ownership,
 )
+from epochgate.spark.files.evolution import can_hold, have_common_types, merged
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import Committable, schema_id
 from epochgate.spark.parquet_sink.errors import (
@@ -41,11 +43,10 @@ from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 from epochgate.spark.tables.staged import Staged, StagedFiles
 from epochgate.spark.tables.staged_objects import StagedObjects
+from epochgate.spark.tables.types import bare
 
 CLAIMS_MAX = 5
 """How often a start looks at the log again that others write to."""
-_WRITABLE = {"appendOnly", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-_FORGETS = "delta.setTransactionRetentionDuration"
 _RESTORED = (
     "Restore the table to which it has committed (with its working directory, which lies beside it)"
 )
@@ -79,7 +80,8 @@ def place_of(path: str) -> str:
 class DeltaTarget:
     """The table in the directory or at the URL `path`; `claim` it first.
 
-    open_objects: with what objects are opened, for tests.
+    open_objects: with what objects are opened, for tests. partition_by: the columns of a new
+    table's partitions. may_grow: whether new columns become columns of the table.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class DeltaTarget:
         files: FileSystem | None = None,
         open_objects: Callable[[str], ObjectStore] = open_url,
         partition_by: Sequence[str] = (),
+        may_grow: bool = False,
     ) -> None:
         """Raises TableUnusable for a URL that is of no object store, ObjectStoreUnusable and
         ExtraMissing.
@@ -109,7 +112,7 @@ class DeltaTarget:
             system: FileSystem = LocalFileSystem.of_table(path) if files is None else files
             self._staged = StagedFiles(system, self.path, self.path)
             self._own = DirectoryOwnership(system, self.path, self._shown, job_id)
-        self._partition_by = list(partition_by)
+        self._partition_by, self._may_grow = list(partition_by), may_grow
         self._driver: int | None = None
         self._restored: int | None = None
         self._is_shared = False
@@ -212,10 +215,13 @@ class DeltaTarget:
             found = self._staged.schema_of(file)
             if agreed is None:
                 agreed = found
+            elif self._may_grow and have_common_types(bare(agreed), found):
+                agreed = merged([bare(agreed), found], "add")
             elif schema_id(found) != schema_id(agreed):
                 where = f"subtask {file.subtask}, attempt {file.attempt}"
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
-        if agreed is not None and self._agreed is None and self.schema() is None:
+        is_new = self._agreed is None and self.schema() is None
+        if agreed is not None and (is_new or (self._may_grow and agreed != self._agreed)):
             self._require_possible(agreed)
         self._agreed = agreed
 
@@ -250,7 +256,8 @@ class DeltaTarget:
         at the files, and moved them.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        BehindCheckpoint, TableAhead, CommittableMissing, CommittableDamaged, TargetDamaged, or
+        TableUnusable for an overwrite of a table that is append-only, BehindCheckpoint, TableAhead,
+        CommittableMissing, CommittableDamaged, TargetDamaged, or
         RetryLater: who has come before, and whether a commit without an answer took effect, is what
         the next look tells.
         """
@@ -269,6 +276,7 @@ class DeltaTarget:
     ) -> bool:
         is_there = self._log.read()
         if is_there:
+            self._require_removable(replaces=replaces)
             if not self._is_shared:
                 self._require_driver()
                 self._require_not_set_back(checkpoint)
@@ -284,6 +292,7 @@ class DeltaTarget:
             if not self._is_shared:
                 assert self._driver is not None
                 numbers[self._driver_id] = self._driver
+            self._grow(files, metadata)
             write = self._log.replace if replaces else self._log.append
             write(named, numbers, metadata)
             self._seen += 1
@@ -291,7 +300,7 @@ class DeltaTarget:
             if not self._is_shared:
                 numbers |= {self._driver_id: 1, self._maker_id: 1}
             self._log.create(
-                self._staged.schema_of(files[0]),
+                merged(self._schemas(files), "add"),
                 named,
                 numbers,
                 metadata,
@@ -301,6 +310,27 @@ class DeltaTarget:
             if not self._is_shared:
                 self._require_driver()
         return True
+
+    def _schemas(self, files: Sequence[Committable]) -> list[pa.Schema]:
+        """Of the files: each schema once."""
+        of_each = {file.schema_id: file for file in reversed(files)}
+        return [self._staged.schema_of(file) for file in of_each.values()]
+
+    def _grow(self, files: Sequence[Committable], metadata: Mapping[str, str]) -> None:
+        """Let the table have the columns of these files, by an entry before theirs: the library
+        writes them in none together. Raises LogOvertaken or LogFailed.
+        """
+        if not (self._may_grow and files):
+            return
+        held = bare(self._log.schema())
+        wanted = merged([held, *self._schemas(files)], "add")
+        if not can_hold(held, wanted):
+            assert self._driver is not None, "schemas of what several drivers share do not grow"
+            new = [field for field in wanted if field not in held]
+            self._log.add_columns(new, {self._driver_id: self._driver}, metadata)
+            self._seen += 1
+            self._log.read()
+            self._require_driver()
 
     @property
     def _driver_id(self) -> str:
@@ -378,6 +408,12 @@ class DeltaTarget:
             start.require_held(self._shown, None, lost)
         self._seen = version
 
+    def _require_removable(self, *, replaces: bool) -> None:
+        """TableUnusable if rows that are there should go from a table that is append-only."""
+        if replaces and self._log.metadata().configuration.get(APPEND_ONLY) == "true":
+            found = f"it is append-only ({APPEND_ONLY}), and an overwrite removes rows"
+            raise TableUnusable(self._shown, found, "Append to it, or turn that property off.")
+
     def _require_partitions(self, columns: list[str]) -> None:
         """PartitioningChanged or PartitionUnusable unless the table is partitioned as asked."""
         if self._partition_by and columns != self._partition_by:
@@ -387,17 +423,10 @@ class DeltaTarget:
 
     def _require_usable(self) -> None:
         metadata = self._log.metadata()
+        rules = {key for key in self._log.column_rules() if key.startswith("delta.")}
+        hindered = hindrance(self._log.writer_features(), metadata.configuration, rules)
+        if hindered is None and self._may_grow:
+            hindered = hindrance_of_growth(self._log.schema())
+        if hindered:
+            raise TableUnusable(self._shown, *hindered)
         self._require_partitions(metadata.partition_columns)
-        found, way_on = "", "Give another table, or let an engine that supports it write"
-        if foreign := sorted(self._log.writer_features() - _WRITABLE):
-            found = f"it demands {', '.join(foreign)} of its writers"
-        elif rules := sorted(
-            {key for key in metadata.configuration if key.startswith("delta.constraints.")}
-            | {key for key in self._log.column_rules() if key.startswith("delta.")}
-        ):
-            found = f"this sink cannot check {', '.join(rules)}"
-        elif _FORGETS in metadata.configuration:
-            found = f"it forgets its applications after a while ({_FORGETS})"
-            way_on = "The job could not tell what it has committed; remove that property"
-        if found:
-            raise TableUnusable(self._shown, found, f"{way_on}.")

@@ -18,6 +18,7 @@ from epochgate.runtime import (
     SinkStart,
 )
 from epochgate.runtime.filesystem import FileSystem
+from epochgate.runtime.objects.client import ObjectStore, open_url
 from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.iceberg_sink.table import IcebergTable
@@ -40,8 +41,8 @@ class IcebergSink(CountingSink):
 
     properties: of the catalog, beside those that its configuration has; kept on the driver's side
     of what is printed, as they may hold passwords. file_bytes: a file ends once it is as large, or
-    with its checkpoint. evolution: "add" lets new columns become columns of the table. `open_table`
-    and `files`: with what the driver writes, for tests.
+    with its checkpoint. evolution: "add" lets new columns become columns of the table.
+    `open_table`, `files` and `open_objects`: with what it writes, for tests.
     """
 
     catalog: str
@@ -51,11 +52,19 @@ class IcebergSink(CountingSink):
     evolution: SchemaEvolution = "none"
     open_table: Callable[[str, str, Mapping[str, str]], IcebergTable] = IcebergTable
     files: FileSystem | None = None
+    open_objects: Callable[[str], ObjectStore] = open_url
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
         may_grow = self.evolution != "none"
-        return TableSinkWriter(ICEBERG, context, self.file_bytes, may_grow=may_grow)
+        return TableSinkWriter(
+            ICEBERG,
+            context,
+            self.file_bytes,
+            may_grow=may_grow,
+            transforms=True,
+            open_objects=self.open_objects,
+        )
 
     def create_committer(self, start: SinkStart) -> IcebergCommitter:
         """Claim the table; raises what `IcebergTarget.claim` raises, CatalogUnusable or
@@ -66,6 +75,7 @@ class IcebergSink(CountingSink):
             start.job_id,
             start.run_id,
             files=self.files,
+            open_objects=self.open_objects,
         )
         try:
             target.claim(start.restored_checkpoint, start=start)
@@ -93,5 +103,5 @@ class IcebergSink(CountingSink):
         """
         if not isinstance(committer, IcebergCommitter):
             raise TypeError(f"an IcebergSink has no {type(committer).__name__}")
-        told = (committer.target.directory,)
-        return SchemaProvider(operator_id, committer.target.schema(), self.evolution, told)
+        target = committer.target
+        return SchemaProvider(operator_id, target.schema(), self.evolution, target.told())

@@ -8,7 +8,9 @@ has come in between. Runs on the driver, one call at a time.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,9 +19,11 @@ from typing import Any
 import pyarrow as pa
 
 from epochgate.runtime.filesystem import LocalFileSystem
+from epochgate.runtime.objects.client import is_remote, is_url, open_url, settings_of_library
 from epochgate.spark.extras import library
 from epochgate.spark.iceberg_sink.errors import CatalogUnusable, OutcomeUnknown, TableOvertaken
 from epochgate.spark.tables.errors import TableUnusable
+from epochgate.spark.tables.transforms import TAKEN
 from epochgate.spark.values.formats import ICEBERG
 
 RETRIES = "commit.retry.num-retries"
@@ -27,6 +31,14 @@ MERGING = "commit.manifest-merge.enabled"
 IO = "py-io-impl"
 WAREHOUSE = "warehouse"
 _LOCAL = "file://"
+_OF_STORES = {
+    "s3.endpoint": "AWS_ENDPOINT_URL",
+    "s3.access-key-id": "AWS_ACCESS_KEY_ID",
+    "s3.secret-access-key": "AWS_SECRET_ACCESS_KEY",
+    "s3.session-token": "AWS_SESSION_TOKEN",
+    "s3.region": "AWS_REGION",
+}
+"""Properties of a catalog, and what the tasks' client goes by: the environment, or a profile."""
 _OF_NO_ARROW_TYPE = re.compile("fixed|uuid|timestamp(tz)?_ns|unknown|variant|geo")
 MAX_AGE_MS = "history.expire.max-snapshot-age-ms"
 MIN_KEPT = "history.expire.min-snapshots-to-keep"
@@ -64,6 +76,13 @@ class IcebergTable:
         from epochgate.spark.iceberg_sink.durable_files import NAME
 
         self._catalog.properties.setdefault(IO, NAME)
+        settings = {**os.environ, **settings_of_library("s3://")}
+        for key, variable in _OF_STORES.items():
+            if value := settings.get(variable):
+                self._catalog.properties.setdefault(key, value)
+        self._partitions = library(
+            "epochgate.spark.iceberg_sink.partitions", what=what, extra=extra
+        )
         self._table: Any = None
         self._parents: dict[int, int | None] = {}
 
@@ -112,15 +131,41 @@ class IcebergTable:
 
     @property
     def directory(self) -> str:
-        """The table's local directory. Raises TableUnusable for a place in an object store."""
-        location: str = self._table.location()
+        """The table's local directory, or its URL. Raises TableUnusable for another store."""
+        location: str = self._table.location().rstrip("/")
         path = location.removeprefix(_LOCAL)
-        if "://" in path:
-            reason = f"it lies at {location}, and this sink writes to mounted file systems"
+        if is_remote(path) and not is_url(path):
             raise TableUnusable(
-                f"the Iceberg table {self.shown}", reason, "Give a table in a directory."
+                f"the Iceberg table {self.shown}",
+                f"it lies at {location}, and this sink has no client of such a store",
+                "Give a table in a directory, or in a store of s3://, gs:// or abfss://.",
             )
         return path
+
+    def named_since(self, moment_ns: int) -> tuple[int, set[str]]:
+        """The paths below the table's URL that snapshots since this moment have added, in the time
+        of the object store, or since the one that is returned: of older ones nothing is kept.
+        Raises OSError or OutcomeUnknown.
+        """
+        objects, named, since_ns = open_url(self.directory), set[str](), sys.maxsize
+        with self._failing():
+            whole = self._catalog.load_table(self.name)
+            of_each = {one.sequence_number: one for one in whole.snapshots()}
+            number = whole.metadata.last_sequence_number
+            while (one := of_each.get(number)) and since_ns >= moment_ns:
+                since_ns = objects.status(self._below(one.manifest_list)).modified_ns
+                named |= {
+                    self._below(entry.data_file.file_path)
+                    for manifest in one.manifests(whole.io)
+                    if manifest.added_snapshot_id == one.snapshot_id
+                    for entry in manifest.fetch_manifest_entry(whole.io, discard_deleted=False)
+                }
+                number -= 1
+        return (since_ns if number else 0), named
+
+    def _below(self, location: str) -> str:
+        """A location's path below the table's."""
+        return location.removeprefix(f"{self.directory}/")
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -134,14 +179,35 @@ class IcebergTable:
 
     def demands(self) -> str:
         """Return what the table demands of its writers and this sink cannot keep; "" if nothing."""
-        if not self._table.spec().is_unpartitioned():
-            return "it is partitioned"
+        for one in self._table.spec().fields:
+            if found := self._unsplittable(one):
+                return found
         for field in self._table.schema().fields:
             if found := _unwritable(field.name, field.field_type, is_required=field.required):
                 return found
         if self._table.metadata.format_version > 2:
             return f"it is of format version {self._table.metadata.format_version}"
         return ""
+
+    def transforms(self) -> list[str]:
+        """Return the transforms by which new files are partitioned, as tasks are told them."""
+        schema = self._table.schema()
+        return [
+            f"{one.transform} {schema.find_column_name(one.source_id)}"
+            for one in self._table.spec().fields
+        ]
+
+    def _unsplittable(self, field: Any) -> str:
+        """Return why rows cannot be partitioned by this field of the spec; "" if they can."""
+        name = self._table.schema().find_column_name(field.source_id)
+        shown = f"it is partitioned by {field.transform} of {name!r}"
+        kind = str(field.transform).partition("[")[0]
+        if kind == "void":
+            return ""
+        if name not in [one.name for one in self._table.schema().fields]:
+            return f"{shown}, which is within another column"
+        of = str(self._table.schema().find_type(field.source_id))
+        return "" if of in TAKEN.get(kind, ()) else f"{shown}, which is {of}"
 
     def has_said(self, key: str, value: str) -> bool:
         """Return whether the summary of a snapshot that is kept has this value."""
@@ -223,7 +289,9 @@ class IcebergTable:
                     update.union_by_name(schema)
             if replaces:
                 transaction.delete(self._expressions.AlwaysTrue())
-            if paths:
+            if paths and not self._table.spec().is_unpartitioned():
+                self._partitions.add_files(transaction, self._table.io, paths, summary)
+            elif paths:
                 transaction.add_files(
                     list(paths), snapshot_properties=dict(summary), check_duplicate_files=False
                 )

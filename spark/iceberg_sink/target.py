@@ -21,14 +21,16 @@ import pyarrow as pa
 
 from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.files.evolution import can_hold, have_common_types
 from epochgate.spark.files.layout import describe
 from epochgate.spark.iceberg_sink.errors import OutcomeUnknown, TableOvertaken, TableRolledBack
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.parquet_sink.committable import Committable
-from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
+from epochgate.spark.parquet_sink.errors import OutputSchemaChanged, TargetUnreachable
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
-from epochgate.spark.tables.staged import RUNS_REMEMBERED, StagedFiles
+from epochgate.spark.tables.staged import RUNS_REMEMBERED, Staged, StagedFiles
+from epochgate.spark.tables.staged_objects import StagedObjects
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ class IcebergTarget:
         run_id: str,
         *,
         files: FileSystem | None = None,
+        open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
         """Raises what `open_table` raises."""
         self._table = open_table()
@@ -74,8 +77,8 @@ class IcebergTarget:
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
         self._commits = self._held = 0
-        self._files: FileSystem
-        self._staged: StagedFiles
+        self._open_objects = open_objects
+        self._staged: Staged
         self.directory = ""
 
     def claim(self, restored_checkpoint: int | None, *, start: SinkStart | None = None) -> None:
@@ -114,10 +117,13 @@ class IcebergTarget:
         if demands := self._table.demands():
             raise TableUnusable(self._shown, demands, "Give another table.")
         self.directory, self._identity = self._table.directory, self._table.identity
+        if is_url(self.directory):
+            self._staged = StagedObjects(self._open_objects(self.directory), self._table)
+            return
         data, given = os.path.join(self.directory, DATA), self._given_files
-        self._files = LocalFileSystem.of_table(self.directory) if given is None else given
-        self._staged = StagedFiles(self._files, self.directory, data)
-        self._files.make_directory(data)
+        files = LocalFileSystem.of_table(self.directory) if given is None else given
+        self._staged = StagedFiles(files, self.directory, data)
+        files.make_directory(data)
 
     def last_committed(self) -> int | None:
         """The job's newest checkpoint, without a claim; none if there is none, or no table."""
@@ -141,6 +147,10 @@ class IcebergTarget:
         """The table's columns, for writers to keep to; none before it has any."""
         return self._table.schema() if self._table.schema().names else None
 
+    def told(self) -> tuple[str, ...]:
+        """Return what tasks are told: the table's place, and the transforms of its partitions."""
+        return (self.directory, *self._table.transforms())
+
     def rows(self) -> int:
         """The rows that are visible."""
         return self._table.rows()
@@ -149,8 +159,14 @@ class IcebergTarget:
         """Remove what earlier runs have staged and is not in `keep`; returns their paths.
 
         For use after `claim`; looks at several runs again, whose tasks may have written on since.
+        Raises TargetUnreachable.
         """
-        return self._staged.remove_orphans(self._runs[:-1], keep)
+        try:
+            return self._staged.remove_orphans(self._runs[:-1], keep)
+        except (OSError, OutcomeUnknown) as error:
+            if not is_url(self.directory):
+                raise
+            raise TargetUnreachable(self.directory, str(error)) from error
 
     def require_one_schema(self, committables: Sequence[Committable]) -> None:
         """OutputSchemaChanged if these could not be committed together with what is visible.
@@ -178,6 +194,10 @@ class IcebergTarget:
             return self._commit(checkpoint, sorted(committables), replaces=replaces)
         except (TableOvertaken, OutcomeUnknown) as error:
             raise RetryLater(str(error)) from error
+        except OSError as error:
+            if not is_url(self.directory):
+                raise
+            raise RetryLater(str(TargetUnreachable(self.directory, str(error)))) from error
 
     def _commit(self, checkpoint: int, files: list[Committable], *, replaces: bool) -> bool:
         if not self._table.load() or self._table.identity != self._identity:

@@ -28,7 +28,7 @@ from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
-from epochgate.spark.ingest.targets import ICEBERG, PARQUET, Target, parse_target
+from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
@@ -205,11 +205,15 @@ class IngestOptions:
                 "--checkpoint-dir (checkpoint_directory in Python) that stays the same over all "
                 "starts"
             )
-        taken = {PARQUET: ("none", "add", "widen"), ICEBERG: ("none", "add")}
+        taken = {
+            PARQUET: ("none", "add", "widen"),
+            DELTA: ("none", "add"),
+            ICEBERG: ("none", "add"),
+        }
         if self.schema_evolution not in taken.get(target.scheme, ("none",)):
             raise IngestMisconfigured(
                 f"--schema-evolution {self.schema_evolution} (schema_evolution) works with "
-                f"{'Parquet' if self.schema_evolution == 'widen' else 'Parquet and Iceberg'} "
+                f"Parquet{'' if self.schema_evolution == 'widen' else ', Delta and Iceberg'} "
                 f"targets; change the columns of {self.target_path!r} with its own tools, between "
                 "two runs"
             )
@@ -248,9 +252,10 @@ class IngestOptions:
                 "--no-header (header=False in Python) leaves the columns without names for "
                 "--columns (columns); name them by --schema (schema)"
             )
-        if self.partition_by and self.schema_evolution != "none":
+        is_directory = self.parsed_target.scheme == PARQUET
+        if self.partition_by and self.schema_evolution != "none" and is_directory:
             raise IngestMisconfigured(
-                "partition_by and schema_evolution are given together, and a partitioned target "
+                "partition_by and schema_evolution are given together, and a partitioned directory "
                 "has the same columns in all files. Leave one of them out"
             )
 

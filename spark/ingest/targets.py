@@ -113,6 +113,7 @@ def sink_of(
             file_bytes=options.file_bytes,
             evolution=options.schema_evolution,
             files=files,
+            open_objects=open_objects,
         )
     if target.scheme == DELTA:
         from epochgate.spark.delta_sink import DeltaSink
@@ -124,6 +125,7 @@ def sink_of(
             commit_in=options.commit_in,
             open_objects=open_objects,
             partition_by=options.partition_by,
+            evolution=options.schema_evolution,
         )
     if target.scheme == POSTGRES:
         from epochgate.spark.postgres_sink import PostgresSink

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -46,6 +46,7 @@ from epochgate.spark.parquet_sink.partitions import (
 from epochgate.spark.values.errors import RowsUnwritable
 
 ROLL_BYTES = 256 << 20
+Split = Callable[[pa.Table], Iterable[tuple[str, pa.Table]]]
 NEVER_WRITTEN = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 """What the library raises for rows that it cannot write, whichever attempt has them."""
 
@@ -63,7 +64,7 @@ class StagingWriter:
     row_group_bytes: so much of Arrow data is gathered for a row group. in_place: files have the
     names that they keep when they are committed; "below partitions" for those in the directories of
     their partitions. partition_by: columns whose values are in the names of directories, and not in
-    the files.
+    the files; or split: names the parts of a table for each of which there is a file.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class StagingWriter:
         compression: str = COMPRESSION,
         in_place: bool | Literal["below partitions"] = False,
         partition_by: Sequence[str] = (),
+        split: Split | None = None,
     ) -> None:
         staged_path(run_id, subtask, attempt, 0)
         self._working_directory = os.fspath(working_directory)
@@ -92,7 +94,7 @@ class StagingWriter:
         self._row_group_bytes = row_group_bytes
         self._compression = compression
         self._in_place = in_place
-        self._partition_by = tuple(partition_by)
+        self._partition_by, self._split = tuple(partition_by), split
 
         self._sequence = 0
         self._gathered: list[pa.RecordBatch] = []
@@ -190,7 +192,8 @@ class StagingWriter:
         table = pa.Table.from_batches(
             [pa.RecordBatch.from_arrays(batch.columns, schema=bare) for batch in self._gathered]
         )
-        for directory, part in partitioned(table, self._partition_by):
+        parts = self._split(table) if self._split else partitioned(table, self._partition_by)
+        for directory, part in parts:
             if directory not in self._open:
                 self._open[directory] = self._start_file(bare, directory)
             file = self._open[directory]
@@ -245,7 +248,7 @@ class StagingWriter:
                 size_bytes,
                 crc32,
                 schema_id(file.agreed),
-                directory,
+                "" if self._split else directory,
             )
         )
 

@@ -348,9 +348,9 @@ class IcebergLedger(Ledger):
         """Catalog and table."""
         return f"{self.catalog}.{self.table}"
 
-    def notes(self) -> DirectoryNotes:
+    def notes(self) -> NoteStore:
         """In the working directory of the table."""
-        return DirectoryNotes(f"{self._loaded().directory}/_epochgate")
+        return notes_in(self._loaded().directory, WORKING)
 
     def number(self, query: str) -> int:
         """That among the properties."""

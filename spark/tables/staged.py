@@ -34,6 +34,9 @@ class Staged(Protocol):
     def name(self, file: Committable) -> str:
         """Return the path by which the table names it, relative to where its files lie."""
 
+    def final(self, file: Committable) -> str:
+        """Return the place where the table names it."""
+
     def schema_of(self, file: Committable) -> pa.Schema:
         """Read the schema of the batches that it was written from, staged or in place."""
 

@@ -48,6 +48,10 @@ class StagedObjects:
         """Return the path by which the table names it."""
         return file.path
 
+    def final(self, file: Committable) -> str:
+        """Return its URL."""
+        return f"{self._objects.url}/{file.path}"
+
     def schema_of(self, file: Committable) -> pa.Schema:
         """Read the schema of the batches that it was written from. Raises CommittableDamaged."""
         return schema_at(self._objects, file.path)

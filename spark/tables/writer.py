@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +19,9 @@ from epochgate.runtime.filesystem import LocalFileSystem, WrittenOnce
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.files.evolution import can_hold
-from epochgate.spark.parquet_sink.staging import StagingWriter
+from epochgate.spark.parquet_sink.staging import Split, StagingWriter
 from epochgate.spark.tables.staged import WORKING
+from epochgate.spark.tables.transforms import split_by
 from epochgate.spark.tables.types import bare, conformed
 from epochgate.spark.values.formats import TableTypes
 
@@ -29,8 +31,8 @@ class TableSinkWriter(SinkWriter):
     stay, with the table's types.
 
     may_grow: whether new columns become columns of the table. open_objects: with what a table at a
-    URL is opened. The coordinator tells the table's directory or URL, and the columns by which it
-    is partitioned.
+    URL is opened. transforms: whether the coordinator tells, beside the table's directory or URL,
+    transforms by which it is partitioned (`transforms`), instead of columns.
     """
 
     def __init__(
@@ -40,9 +42,10 @@ class TableSinkWriter(SinkWriter):
         file_bytes: int,
         *,
         may_grow: bool = False,
+        transforms: bool = False,
         open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
-        self._open_objects = open_objects
+        self._open_objects, self._transforms = open_objects, transforms
         self._types, self._context = types, context
         self._file_bytes, self._may_grow = file_bytes, may_grow
         self._where = f"subtask {context.subtask}, attempt {context.attempt}"
@@ -85,8 +88,9 @@ class TableSinkWriter(SinkWriter):
         _, packed, table, *partition_by = event
         agreed = pa.ipc.read_schema(pa.py_buffer(packed))
         if self._staging is None:
-            self._partition_by = partition_by
-            self._staging = self._begin(table, bare(agreed))
+            self._partition_by = [] if self._transforms else partition_by
+            split = partial(split_by, partition_by) if self._transforms else None
+            self._staging = self._begin(table, bare(agreed), split)
         elif self._may_grow and agreed != self._agreed:
             self._staging.change_schema(bare(agreed))
             self._asked = self._fitting = None
@@ -94,7 +98,7 @@ class TableSinkWriter(SinkWriter):
             return
         self._agreed = agreed
 
-    def _begin(self, table: str, schema: pa.Schema) -> StagingWriter:
+    def _begin(self, table: str, schema: pa.Schema, split: Split | None) -> StagingWriter:
         is_object = is_url(table)
         files: WrittenOnce = (
             ObjectFiles(self._open_objects(table)) if is_object else LocalFileSystem.of_table(table)
@@ -109,6 +113,7 @@ class TableSinkWriter(SinkWriter):
             roll_bytes=self._file_bytes,
             in_place="below partitions" if is_object else False,
             partition_by=self._partition_by,
+            split=split,
         )
 
     def write(self, batch: pa.RecordBatch) -> None:

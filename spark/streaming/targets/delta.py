@@ -17,9 +17,9 @@ from epochgate.spark.delta_sink.target import DeltaTarget
 from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.streaming.errors import CountedElsewhere
-from epochgate.spark.streaming.identity import counter_of, is_swept
+from epochgate.spark.streaming.identity import counter_of
 from epochgate.spark.streaming.notes import NoteStore, notes_in
-from epochgate.spark.streaming.targets.parquet import SWEPT_EVERY, sweep_directory
+from epochgate.spark.streaming.targets.parquet import SWEPT_EVERY, sweep_directory, sweep_objects
 from epochgate.spark.streaming.targets.target import (
     DATAFRAMES,
     Agreed,
@@ -28,7 +28,6 @@ from epochgate.spark.streaming.targets.target import (
     packed,
 )
 from epochgate.spark.tables.staged import WORKING
-from epochgate.spark.tables.staged_objects import StagedObjects
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,9 @@ class DeltaBatches(BatchTarget):
             sweep_directory(files, os.path.join(self.path, WORKING), query, batch)
 
     def _sweep_objects(self, query: str, batch: int) -> None:
-        log, objects = DeltaLog(self.path), self.open_objects(self.path)
-        if batch % SWEPT_EVERY or not log.read():
-            return
-        runs = {key.split("/")[1] for key in objects.list("data")}
-        swept = sorted(run for run in runs if is_swept(run, query, batch))
-        StagedObjects(objects, log).remove_orphans(swept, [])
+        log = DeltaLog(self.path)
+        if batch % SWEPT_EVERY == 0 and log.read():
+            sweep_objects(self.open_objects(self.path), log, query, batch)
 
 
 def _application(query: str) -> str:

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
+from epochgate.runtime.objects.client import is_url, open_url
 from epochgate.spark.iceberg_sink.sink import IcebergSink
 from epochgate.spark.iceberg_sink.table import IcebergTable
 from epochgate.spark.iceberg_sink.target import EXPIRE_EVERY, IcebergTarget
 from epochgate.spark.parquet_sink.committable import parsed
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
-from epochgate.spark.streaming.notes import DirectoryNotes
-from epochgate.spark.streaming.targets.parquet import sweep_directory
+from epochgate.spark.streaming.notes import NoteStore, notes_in
+from epochgate.spark.streaming.targets.parquet import SWEPT_EVERY, sweep_directory, sweep_objects
 from epochgate.spark.streaming.targets.target import (
     DATAFRAMES,
     Agreed,
@@ -57,13 +58,13 @@ class IcebergBatches(BatchTarget):
         target = self._target("")
         try:
             target.prepare()
-            return Agreed(packed(target.schema()), (target.directory,))
+            return Agreed(packed(target.schema()), target.told())
         finally:
             target.release()
 
-    def notes(self) -> DirectoryNotes:
+    def notes(self) -> NoteStore:
         """In the working directory of the table, which is made if there is none."""
-        return DirectoryNotes(self._working(), self.files)
+        return notes_in(self.prepare().told[0], WORKING, self.files)
 
     def number(self, query: str) -> int:
         """That among the table's properties."""
@@ -105,11 +106,21 @@ class IcebergBatches(BatchTarget):
 
     def sweep(self, query: str, batch: int) -> None:
         """Remove whole runs."""
-        files = LocalFileSystem() if self.files is None else self.files
-        sweep_directory(files, self._working(), query, batch)
+        place = self.prepare().told[0]
+        if is_url(place):
+            self._sweep_objects(place, query, batch)
+        else:
+            files = LocalFileSystem() if self.files is None else self.files
+            sweep_directory(files, os.path.join(place, WORKING), query, batch)
 
-    def _working(self) -> str:
-        return os.path.join(*self.prepare().told, WORKING)
+    def _sweep_objects(self, place: str, query: str, batch: int) -> None:
+        if batch % SWEPT_EVERY == 0:
+            table = IcebergTable(self.catalog, self.table, self.properties)
+            try:
+                table.load()
+                sweep_objects(open_url(place), table, query, batch)
+            finally:
+                table.close()
 
     def _target(self, query: str, run: str = "") -> IcebergTarget:
         return IcebergTarget(

@@ -26,6 +26,7 @@ from epochgate.spark.parquet_sink.tree import nothing_changing, read_tree
 from epochgate.spark.streaming.identity import is_swept, prefix_of
 from epochgate.spark.streaming.notes import DirectoryNotes, ObjectNotes
 from epochgate.spark.streaming.targets.target import DATAFRAMES, BatchTarget, Staged
+from epochgate.spark.tables.staged_objects import StagedObjects, TableHistory
 
 SWEPT_EVERY = 32
 """Listing an object store takes as long as the target is large, so only some batches sweep."""
@@ -199,3 +200,10 @@ def sweep_directory(files: FileSystem, working: str, query: str, batch: int) -> 
         for run in files.list_directory(staged):
             if is_swept(run, query, batch):
                 files.remove_tree(os.path.join(staged, run))
+
+
+def sweep_objects(objects: ObjectStore, history: TableHistory, query: str, batch: int) -> None:
+    """Remove what such runs have uploaded and the table has never named. Raises OSError."""
+    runs = {key.split("/")[1] for key in objects.list("data")}
+    swept = sorted(run for run in runs if is_swept(run, query, batch))
+    StagedObjects(objects, history).remove_orphans(swept, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import pyarrow.fs
 
 from tests.runtime.objects.servers import BUCKET, KEY, SECRET
 from tests.spark.tables import delta_replay
+
+PATIENCE_S = 30.0
 
 
 class Seen:
@@ -31,13 +33,31 @@ class Seen:
         return Seen(self._server, f"{self._name}{ending}", self._folder)
 
     def copied(self) -> Path:
-        """A directory with all that is there now."""
-        shutil.rmtree(self._place, ignore_errors=True)
-        if self.files():
-            pyarrow.fs.copy_files(
-                f"{BUCKET}/{self._name}", str(self._place), source_filesystem=self.client
-            )
+        """A directory with the log's entries and the files that they name; what is there already is
+        not read again.
+        """
+        entries = [one for one in self.files("_delta_log") if one.endswith(".json")]
+        for key in entries:
+            self._copy(key)
+        for key in {str(p.relative_to(self._place)) for p in self._place.glob("_delta_log/*")}:
+            if key not in entries:
+                (self._place / key).unlink()
+        for file in delta_replay.active_files(self._place):
+            self._copy(str(file.relative_to(self._place)))
         return self._place
+
+    def _copy(self, key: str) -> None:
+        copy, until_s = self._place / key, time.monotonic() + PATIENCE_S
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        while not copy.exists():
+            try:
+                with self.client.open_input_stream(f"{BUCKET}/{self._name}/{key}") as stream:
+                    content = stream.read()
+                copy.write_bytes(content)
+            except OSError:  # a server that begins again is not whole at once
+                if time.monotonic() > until_s:
+                    raise
+                time.sleep(0.1)
 
     def files(self, folder: str = "") -> list[str]:
         """The keys below a folder of the table."""

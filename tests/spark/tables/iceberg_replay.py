@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 MAGIC = b"Obj\x01"
+PLACES = {"file://": ""}
+"""Where the copies of what lies at such a location are."""
 DELETED = 2
 
 
@@ -149,4 +151,7 @@ def _long(data: io.BytesIO) -> int:
 
 
 def _path(location: str) -> Path:
-    return Path(location.removeprefix("file://"))
+    for prefix, place in PLACES.items():
+        if location.startswith(prefix):
+            return Path(place + location.removeprefix(prefix))
+    return Path(location)

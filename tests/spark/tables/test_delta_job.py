@@ -45,6 +45,10 @@ class FatefulLog(DeltaLog):
         with self.struck("append"):
             super().append(*arguments)
 
+    def add_columns(self, *arguments: Any) -> None:
+        with self.struck("add_columns"):
+            super().add_columns(*arguments)
+
     def struck(self, name: str) -> Strike:
         self.fate.calls.append(name)
         return Strike(self.fate.when if len(self.fate.calls) - 1 == self.fate.at else "")

@@ -356,7 +356,6 @@ def test_a_directory_of_other_files_is_refused(table: Path) -> None:
             {"configuration": {"delta.setTransactionRetentionDuration": "interval 1 days"}},
             "forgets its applications",
         ),
-        ({"configuration": {"delta.enableChangeDataFeed": "true"}}, "changeDataFeed|version 4"),
     ],
 )
 def test_a_table_with_a_property_that_cannot_be_honoured_is_refused(

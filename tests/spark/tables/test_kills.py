@@ -36,6 +36,7 @@ from epochgate.spark.parquet_sink.gathered import CommitIn
 from tests.soak.folders import ObjectTable
 from tests.spark.ingest.simulated import write_source
 from tests.spark.tables import delta_replay, iceberg_replay
+from tests.spark.tables.delta_objects import Seen
 from tests.spark.tables.postgres_server import Server
 
 MASTER = "local-cluster[2,2,1024]"
@@ -78,8 +79,10 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
     table = tmp_path / "table"
     if request.param == "directory":
         yield Target(str(table), lambda: rows_of(table.rglob("*.parquet")))
-    elif request.param == "objects":
-        yield from _of_object_store(tmp_path)
+    elif "objects" in request.param:
+        if request.param.startswith("delta"):
+            pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+        yield from _of_object_store(tmp_path, is_delta=request.param.startswith("delta"))
     elif request.param == "delta":
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
         yield Target(f"delta:{table}", lambda: rows_of(delta_replay.active_files(table)))
@@ -107,7 +110,7 @@ def rows_of(files: Iterable[Path]) -> list[Row]:
     return duckdb.execute(query, [names]).fetchall()
 
 
-def _of_object_store(tmp_path: Path) -> Iterator[Target]:
+def _of_object_store(tmp_path: Path, *, is_delta: bool) -> Iterator[Target]:
     folder, on = tmp_path / "server", object_server.ports(object_server.PORTS)
     folder.mkdir()
     with ExitStack() as running:
@@ -117,6 +120,7 @@ def _of_object_store(tmp_path: Path) -> Iterator[Target]:
             pytest.skip(str(missing))
         bucket = object_server.BUCKET
         table = ObjectTable(f"{bucket}/table", tmp_path / "copies", variables)
+        of_delta = Seen(variables, "table", tmp_path)
 
         def crash() -> None:
             running.close()
@@ -124,7 +128,7 @@ def _of_object_store(tmp_path: Path) -> Iterator[Target]:
             readable_s = time.monotonic() + START_S
             while True:  # the server answers before it has found all of its volumes
                 try:
-                    table.files()
+                    of_delta.files() if is_delta else table.files()
                     return
                 except OSError:
                     if time.monotonic() > readable_s:
@@ -132,9 +136,11 @@ def _of_object_store(tmp_path: Path) -> Iterator[Target]:
                 time.sleep(POLL_S)
 
         def read() -> list[Row]:
+            if is_delta:
+                return rows_of(delta_replay.active_files(of_delta.copied()))
             return rows_of(table.files().iterdir())
 
-        yield Target(f"s3://{bucket}/table", read, variables, crash)
+        yield Target(f"{'delta:' * is_delta}s3://{bucket}/table", read, variables, crash)
 
 
 def _of_postgres() -> Iterator[Target]:
@@ -177,7 +183,7 @@ def blows(kills: int, chance: random.Random, *, has_server: bool) -> list[Blow]:
 
 
 SHORT, LONG = pytest.mark.kills, (pytest.mark.deep, pytest.mark.kills)
-TABLES = ("directory", "objects", "delta", "postgres")
+TABLES = ("directory", "objects", "delta", "delta objects", "postgres")
 
 
 @pytest.mark.spark
