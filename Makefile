@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/installed
+PROJECTS := pyproject.toml proving/pyproject.toml
 LOCKS := requirements/build.txt requirements/locked.txt
 CLASSES := $(VENV)/spark-classes.jsa
 FLINK_VENV := .venv-conformance
@@ -110,8 +111,8 @@ format: $(STAMP) ## format the code and repair what lint can repair
 lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
 	$(LOCK) --upgrade requirements/docs.in --output-file requirements/docs.txt
-	$(LOCK) --upgrade pyproject.toml $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres fuzz draw demo check prove dev) \
-		--constraint requirements/build.txt --output-file requirements/locked.txt
+	$(LOCK) --upgrade $(PROJECTS) $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres draw demo prove dev) \
+		--no-emit-package epochgate --constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
 	rm -rf $(VENV) $(FLINK_VENV) $(DOCS_VENV) .venv-versions .browser build dist run spark-warehouse metastore_db derby.log
@@ -120,7 +121,7 @@ clean: ## remove .venv and what tools have left behind
 
 # The build tools come first and by their own lock, because pyspark is built from source and would
 # otherwise fetch the newest ones unchecked.
-$(STAMP): pyproject.toml $(LOCKS)
+$(STAMP): $(PROJECTS) $(LOCKS)
 	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
 		echo "epochgate needs Python 3.11 or newer, and '$(PYTHON)' is not on PATH." >&2; \
 		echo "Install one, or name it: make PYTHON=/path/to/python3.12 venv" >&2; exit 1; }
@@ -133,7 +134,7 @@ $(STAMP): pyproject.toml $(LOCKS)
 	@echo "installing the locked dependencies into $(VENV) (about 1.3 GB, once)"
 	@$(PIP) --require-hashes --requirement requirements/build.txt
 	@$(PIP) --require-hashes --no-build-isolation --requirement requirements/locked.txt
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-build-isolation --editable . --editable proving
 	@touch $@
 
 # Tests of the PostgreSQL sink start servers of their own, so the package need not start one. Where

@@ -118,7 +118,7 @@ def unavailable(reason: str) -> LayoutUnavailable:
     """The error for a package that is not installed, with what to install."""
     return LayoutUnavailable(
         f"No diagram can be laid out: {reason}.\n"
-        "Install the drawing packages, which need no Graphviz: pip install 'epochgate[draw]'"
+        "Install what draws (no Graphviz is needed): pip install 'epochgate-proving[draw]'"
     )
 
 

@@ -9,13 +9,17 @@ which reads what a job has written, when it is first used.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
+from epochgate import proving
 from epochgate.errors import EpochgateError, NegativeResult, UsageError
 
 __version__ = "0.1.0"
 
 __all__ = ["EpochgateError", "NegativeResult", "UsageError", "__version__", "read"]
+
+sys.meta_path.append(proving.Finder)
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from epochgate import __version__
+from epochgate import __version__, proving
 from epochgate.console import printable
 from epochgate.errors import EpochgateError
 
@@ -96,7 +96,11 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"epochgate {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in COMMANDS:
-        module = command(name)
+        try:
+            module = command(name)
+        except proving.ProvingKitMissing:
+            subparsers.add_parser(name, help=f"part of {proving.DISTRIBUTION}, not installed")
+            continue
         module.declare(
             subparsers.add_parser(
                 name,
@@ -111,8 +115,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line, `sys.argv` when `argv` is None, and return its exit code."""
-    top = parser()
     given = sys.argv[1:] if argv is None else argv
+    if given and given[0] in proving.COMMANDS:
+        try:
+            command(given[0])
+        except proving.ProvingKitMissing:
+            missing = proving.ProvingKitMissing("this command")
+            print(f"epochgate {given[0]}: {missing}", file=sys.stderr)
+            return missing.exit_code
+    top = parser()
     for one in given:
         if not _is_text(one):
             told = f"epochgate: argument {printable(one)} has bytes that are no UTF-8; rename it"

@@ -102,13 +102,15 @@ class JobHandle:
         master: JobMaster,
         loop: JobLoop,
         transport: SparkTransport,
-        metrics_url: str | None = None,
+        heard_by: Listening | None = None,
         requests: SavepointRequests | None = None,
     ) -> None:
         self._master, self._loop, self._transport = master, loop, transport
         self._requests = requests
-        self.metrics_url = metrics_url
+        self.metrics_url = None if heard_by is None else heard_by.metrics_url
         """The URL of the metrics for Prometheus; None without `metrics_port`."""
+        self.ui_url = None if heard_by is None else heard_by.ui_url
+        """The URL of the job's pages while it runs; None without `ui_port`."""
 
     def __enter__(self) -> Self:
         return self
@@ -253,6 +255,8 @@ def run_job(
     has_history: bool = True,
     metrics_port: int | None = None,
     metrics_host: str | None = None,
+    ui_port: int | None = None,
+    ui_host: str | None = None,
     journal: str | os.PathLike[str] | Tracing | None = None,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
@@ -262,12 +266,11 @@ def run_job(
     modules. Packages must be installed on the executors, or be in `by_value`. store, committer:
     closed with the job, or if it is refused. after_commit: called for visible checkpoints.
     batch_states: operator id -> what `JobHandle.request_batch_snapshot` gave, if no checkpoint is
-    restored. from_savepoint: for an empty `store` or one begun with it. port: at
-    spark.driver.bindAddress, 0 for any. process_timeout_s: without a worker a subtask fails after
-    it. See docs/security.md (wire), hosts.md (heartbeats, detection), savepoints.md
-    (message_bytes_max), traces.md (journal), observing.md (listeners, metrics).
+    restored. from_savepoint: for an empty `store` or one begun with it. port: of the driver, 0 for
+    any. process_timeout_s: without a worker a subtask fails after it. See security.md (wire),
+    hosts.md (detection), savepoints.md (message_bytes_max), traces.md, observing.md (metrics, ui).
 
-    Raises the errors of `validate_session`, `begin_from`, MetricsPage and `committer.open`,
+    Raises the errors of `validate_session`, `begin_from`, Listening and `committer.open`,
     ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid.
     """
     with _closed_unless_begun(store, committer) as refused:
@@ -278,14 +281,13 @@ def run_job(
             configuration,
             pickled(program_factory, by_value),
             (port, wire),
-            (heartbeat_interval_s, heartbeat_timeout_s),
-            detection=detection,
-            process_timeout_s=process_timeout_s,
+            (heartbeat_interval_s, heartbeat_timeout_s, detection, process_timeout_s),
             message_bytes_max=message_bytes_max,
             tracing=tracing,
         )
         _begin(store, from_savepoint)
-        heard_by = Listening(listeners, store, has_history, (metrics_port, metrics_host))
+        pages = (metrics_port, metrics_host), (ui_port, ui_host)
+        heard_by = Listening(listeners, store, has_history, *pages)
         with heard_by.closed_on_error():
             master = JobMaster(
                 configuration,
@@ -300,7 +302,7 @@ def run_job(
                 journal=None if tracing is None else tracing.driver,
             )
             loop = _begun(master, transport, warned, refused)
-    return JobHandle(master, loop, transport, heard_by.metrics_url, _requests_to(master))
+    return JobHandle(master, loop, transport, heard_by, _requests_to(master))
 
 
 @contextmanager
@@ -347,7 +349,7 @@ def _transport(
     configuration: JobConfiguration,
     program: bytes,
     listening: tuple[int, Wire],
-    heartbeats_s: tuple[float, float],
+    patience: tuple[float, float, Detection, float],
     **settings: Any,
 ) -> SparkTransport:
     _check_slots(context, configuration.parallelism)
@@ -357,8 +359,10 @@ def _transport(
         context,
         is_private=is_private(wire, (bind_host, advertised_host)),
         port=port,
-        heartbeat_interval_s=heartbeats_s[0],
-        heartbeat_timeout_s=heartbeats_s[1],
+        heartbeat_interval_s=patience[0],
+        heartbeat_timeout_s=patience[1],
+        detection=patience[2],
+        process_timeout_s=patience[3],
         program=program,
         parallelism=configuration.parallelism,
         coordinators=configuration.operator_ids,

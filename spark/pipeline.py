@@ -38,6 +38,8 @@ RUN_OPTIONS = (
     "metrics_host",
     "metrics_port",
     "port",
+    "ui_host",
+    "ui_port",
     "wire",
 )
 
@@ -83,8 +85,8 @@ class Pipeline(PipelineParts):
         from_savepoint: the place of a savepoint of this job, from which new checkpoints begin; the
         job id is then that of the savepoint. retained: the number of checkpoints that are kept.
         options: further fields of `JobConfiguration`, such as `checkpoint_interval_s`, and of
-        `run_job` (`by_value`, `listeners`, `port`, `wire`, `metrics_port`, `has_history`,
-        `journal`, `detection`, heartbeats).
+        `run_job` (`by_value`, `listeners`, `port`, `wire`, `metrics_port`, `ui_port`,
+        `has_history`, `journal`, `detection`, heartbeats).
 
         Raises JobMisconfigured, UrlNotSupported, TypeError for an unknown option, ValueError for
         `retained` below 1, and the errors of `run_job`, `begin_from`, the sink's `create_committer`

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 from datetime import date
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
-from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
 
 PAGE = Path("docs/benchmarks.md")
@@ -59,10 +57,6 @@ examples:
 {codes_of("bench")}"""
 
 
-class NoBenchmarks(UsageError):
-    """Benchmarks are in the repository, and not in the installed package."""
-
-
 def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument(
@@ -88,10 +82,6 @@ def question(text: str) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure one question after the other, and print each as soon as it is answered."""
-    if find_spec("epochgate.benchmarks") is None:
-        raise NoBenchmarks(
-            "the installed package has no benchmarks: run `make bench` in a checkout of epochgate"
-        )
     from epochgate.benchmarks import machine, page
     from epochgate.console import note
 

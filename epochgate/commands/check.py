@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import traceback
@@ -193,13 +192,12 @@ def listing(names: list[str]) -> int:
     from epochgate.models.closed.catalogue import SYSTEMS
 
     list_systems("Systems of epochgate, which `epochgate check` explores:", SYSTEMS.summaries)
-    if has_studies():
-        from epochgate.models.studies.catalogue import CASES, PROOFS, STUDIES
+    from epochgate.models.studies.catalogue import CASES, PROOFS, STUDIES
 
-        list_systems("Studies, explored where they are named:", STUDIES.summaries)
-        list_systems("Of any size, for --inductive all:", PROOFS.summaries)
-        title = "Public bugs of other projects, mended and broken (docs/cases):"
-        list_systems(title, CASES.summaries)
+    list_systems("Studies, explored where they are named:", STUDIES.summaries)
+    list_systems("Of any size, for --inductive all:", PROOFS.summaries)
+    title = "Public bugs of other projects, mended and broken (docs/cases):"
+    list_systems(title, CASES.summaries)
     print("`epochgate check --list SYSTEM` shows the constants of a system, which --set changes.")
     return 0
 
@@ -223,11 +221,6 @@ def list_constants(name: str) -> None:
             print(f"  {constant:20} {value:3}  {meanings.get(constant, '')}".rstrip())
 
 
-def has_studies() -> bool:
-    """Tell whether the studies and the cases, which do not run, are there: not if installed."""
-    return importlib.util.find_spec("epochgate.models.studies") is not None
-
-
 Named = tuple["Mapping[str, type[ClosedSystem]]", "Mapping[str, str]"]
 """Systems by their names, and the meanings of their constants."""
 
@@ -237,8 +230,6 @@ def catalogues() -> Iterator[Named]:
     from epochgate.models.closed.catalogue import CONSTANTS, SYSTEMS
 
     yield SYSTEMS, CONSTANTS
-    if not has_studies():
-        return
     from epochgate.models.studies.catalogue import (
         CASES,
         CONSTANTS as OF_STUDIES,

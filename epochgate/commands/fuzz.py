@@ -81,6 +81,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "nothing about",
     )
     parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="report every step of a schedule, with the rows that the machines took",
+    )
+    parser.add_argument(
         "--jobs", type=_jobs, default=1, metavar="N", help="run in N processes (default: 1)"
     )
     parser.add_argument("--master", metavar="URL", help="run in tasks of this master of Spark")
@@ -154,7 +159,9 @@ def run(arguments: argparse.Namespace) -> int:
         found = _search(module, tests, limit, *stack.enter_context(_places(arguments)))
     for name in found:
         found[name].is_part = found[name].seeds < tests[name].runs - 1
-        _print_outcome(name, found[name], limit.cut_short(tests[name], found[name]))
+        _print_outcome(
+            name, found[name], limit.cut_short(tests[name], found[name]), arguments.whole
+        )
     print(f"\n{_pace(found, limit)}")
     for line in feedback(found, arguments.rows, "--rows"):
         print(line)
@@ -250,6 +257,7 @@ def _search(
                     failure.runs, failure.seeds, failure.steps = one.runs, one.seeds, one.steps
                     failure.taken |= one.taken
                     failure.struck |= one.struck
+                    failure.points |= one.points
                     found[scanned.test] = failure
             bars.update(bar, completed=sum(each.runs for each in found.values()))
     return found
@@ -262,12 +270,12 @@ def _pace(found: dict[str, Found], limit: Limit) -> str:
     return f"{seeds:,} seeds in {seconds:.1f} s{hourly}"
 
 
-def _print_outcome(name: str, found: Found, cut_short: str) -> None:
+def _print_outcome(name: str, found: Found, cut_short: str, is_whole: bool) -> None:
     from epochgate.runtime.testing.worlds.report import report, vacuous
 
     print()
     if found.failure is not None:
-        print(report(name, found))
+        print(report(name, found, is_whole=is_whole))
     elif not found.has_passed:
         print(vacuous(name, found))
     else:
@@ -289,7 +297,7 @@ def _write(
         failures = {}
         for name, one in found.items():
             if one.failure is not None:
-                again = tests[name].search().replay(token(one.failure), keeps_states=True)
+                again = tests[name].search().replay(token(one.failure), keeps="states")
                 again.runs, again.seconds, again.tries = one.runs, one.seconds, one.tries
                 again.seed, again.first = one.seed, one.first
                 failures[name] = again

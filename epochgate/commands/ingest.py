@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from epochgate.spark.ingest.run import IngestHandle, IngestResult
 
 LOGGER = logging.getLogger("epochgate.ingest")
+PAGES = {"metrics": "metrics for Prometheus at /metrics", "ui": "the pages of `epochgate ui`"}
 LEFT_OUT = 3
 """The exit code of a run that finished, and has left out rows or files, as it was asked to."""
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
@@ -96,8 +97,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="drop the state of this operator, which the job no longer has; may be given several "
-        "times",
+        help="drop the state of this operator, which the job no longer has; may be repeated",
     )
     add(
         "--master",
@@ -234,19 +234,19 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
         help="json: instead of the progress, each event of the job and each message as one JSON "
         "object on stderr (default: text)",
     )
-    add(
-        "--metrics-port",
-        type=int,
-        metavar="PORT",
-        help="serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 for a free port, "
-        "which is printed",
-    )
-    add(
-        "--metrics-host",
-        metavar="ADDRESS",
-        help="serve them on this address of the driver's machine, 0.0.0.0 for all of its own; the "
-        "page has no password (default: 127.0.0.1)",
-    )
+    for page, shown in PAGES.items():
+        add(
+            f"--{page}-port",
+            type=int,
+            metavar="PORT",
+            help=f"serve {shown} while the job runs; 0 for a free port, which is printed",
+        )
+        add(
+            f"--{page}-host",
+            metavar="ADDRESS",
+            help="serve them, without a password, on this address of the driver's machine, 0.0.0.0 "
+            "for all of its own (default: 127.0.0.1)",
+        )
     add(
         "--journal",
         metavar="DIR",
@@ -299,8 +299,9 @@ def _run(arguments: argparse.Namespace) -> int:
         if log is None:
             stack.enter_context(logging_to(LogLines(progress), arguments.log_level))
         handle = stack.enter_context(start_plan(spark, plan, listeners=[progress]))
-        if handle.job.metrics_url is not None:
-            progress.note(f"metrics: {handle.job.metrics_url}", is_needed=True)
+        for page in PAGES:
+            if (url := getattr(handle.job, f"{page}_url")) is not None:
+                progress.note(f"{page}: {url}", is_needed=True)
         interrupts.begin()
         result, chaos = _watched(handle, progress, arguments, interrupts, hanging)
     if arguments.json:
@@ -355,6 +356,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         wire=arguments.wire,
         metrics_port=arguments.metrics_port,
         metrics_host=arguments.metrics_host,
+        ui_port=arguments.ui_port,
+        ui_host=arguments.ui_host,
         journal=arguments.journal,
         from_savepoint=arguments.from_savepoint,
         allow_dropped_state=tuple(arguments.allow_dropped_state),

@@ -8,14 +8,13 @@ source has nothing new, however long that lasts. It is a listener of the job, an
 from __future__ import annotations
 
 import logging
-import math
 import queue
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from epochgate.jobs.totals import FilesDone
 from epochgate.runtime.api.job_events import (
     CheckpointEnded,
     Committed,
@@ -34,31 +33,6 @@ if TYPE_CHECKING:
 RATE_WINDOW_S = 5.0
 RATE_SPAN_S_MIN = 0.2
 LINES_SHOWN = 8
-_ROUNDING = 1e-6
-"""What the sum of all shares of a file may lack to 1."""
-
-
-@dataclass(frozen=True)
-class FilesDone:
-    """The files that are read to their end, of those that were found, and what is left; as of one
-    checkpoint, so that a failover takes nothing back. A file of several shares counts by these.
-    """
-
-    done: int
-    found: int
-    bytes_left: int
-
-    @classmethod
-    def of(cls, figures: Mapping[str, float], source: Mapping[str, float]) -> FilesDone:
-        """From the figures of the tasks and of the source's coordinator."""
-        found = int(source.get("files_found", 0))
-        left = source.get("files_waiting", 0) + figures.get("files_open", 0)
-        bytes_left = source.get("bytes_waiting", 0) + figures.get("bytes_open", 0)
-        return cls(max(0, math.floor(found - left + _ROUNDING)), found, int(bytes_left))
-
-    def __str__(self) -> str:
-        left = f", {size(self.bytes_left)} to go" if self.bytes_left else ""
-        return f"{self.done:,} of {self.found:,} files{left}"
 
 
 class Progress(JobListener):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 FORMATS = ("parquet", "csv", "jsonl")
@@ -26,7 +27,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="none: refuse files with other columns; add: add new columns, and read missing ones "
         "as null; widen: also widen INT to BIGINT or DOUBLE (default: none)",
     )
-    add("--columns", metavar="A,B,...", help="read these columns only")
+    _add_columns(add)
     add(
         "--delimiter",
         default=",",
@@ -76,6 +77,19 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_columns(add: Callable[..., Any]) -> None:
+    add("--columns", metavar="A,B,...", help="read these columns only")
+    add(
+        "--add-column",
+        action="append",
+        default=[],
+        metavar="[NAME=]FACT",
+        help="add a column that says where each row comes from, such as source_file=file.path; "
+        "facts: file.path, file.name, file.size, file.modified, file.row; may be given several "
+        "times",
+    )
+
+
 def reading_from(arguments: argparse.Namespace) -> dict[str, Any]:
     """Those options as `IngestOptions` takes them."""
     from epochgate.spark.files.dialect import delimiter_named
@@ -86,6 +100,7 @@ def reading_from(arguments: argparse.Namespace) -> dict[str, Any]:
         "schema": arguments.schema,
         "schema_evolution": arguments.schema_evolution,
         "columns": None if columns is None else tuple(one.strip() for one in columns.split(",")),
+        "add_columns": tuple(arguments.add_column),
         "delimiter": delimiter_named(arguments.delimiter),
         "quote": arguments.quote,
         "escape": arguments.escape,

@@ -38,8 +38,6 @@ examples:
 EARLIER_SHOWN = 5
 CHECKPOINTS_SHOWN = 5
 FAILURES_SHOWN = 5
-SAVEPOINTS_SHOWN = 3
-WARNINGS_SHOWN = 3
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def told(status: RunStatus) -> Iterator[str]:
     """The text, line by line."""
+    from epochgate.jobs.totals import totals
+
     run = status.run
     if run is None:
         yield from _told_without_run(status)
@@ -115,57 +115,6 @@ def _told_head(status: RunStatus, run: RunSummary) -> Iterator[str]:
         lives = "; whether its driver lives, an object store does not tell"
         known = "" if status.holder is not None else lives
         yield f"last event {span(status.at - run.last_at)} ago{known}"
-
-
-def totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
-    """The figures of a run by their names."""
-    from epochgate.commands.progress import FilesDone
-    from epochgate.runtime.api.reports import size
-
-    source = run.coordinators.get("source", {})
-    if "files_found" in source:
-        skipped = f", {source['files_skipped']} skipped" if source.get("files_skipped") else ""
-        unread = f", {source['files_unread']} not read" if source.get("files_unread") else ""
-        files = FilesDone.of(run.figures, source)
-        left = f", {size(files.bytes_left)} to go" if files.bytes_left else ""
-        yield "files", f"{files.done:,} of {files.found:,}{left}{skipped}{unread}"
-    if "rows_committed" in run.committed:
-        yield (
-            "rows",
-            f"{run.committed['rows_committed']:,} committed, "
-            f"{run.committed.get('rows_visible', 0):,} in the target",
-        )
-    for name, value in sorted({**run.figures, **run.committed}.items()):
-        if "reject" in name:
-            yield name.replace("_", " "), f"{value:,}"
-    last = run.last_checkpoint
-    when = "" if last is None else f"; the last {span(now - last['at'])} ago"
-    if last is not None:
-        when += f": {last['duration_s']:.2f} s, {size(last['stored_bytes'])}"
-    yield (
-        "checkpoints",
-        f"{run.checkpoints_completed:,} completed, {run.checkpoints_aborted:,} aborted{when}",
-    )
-    for one in run.savepoints[-SAVEPOINTS_SHOWN:]:
-        when = clock(one["at"], now)
-        yield "savepoint", f"of checkpoint {one['checkpoint_id']}, {when}: {one['path']}"
-    yield (
-        "failovers",
-        f"{run.regional_restarts:,} of one subtask, {run.global_restarts:,} of all",
-    )
-    yield from _commits(run)
-    if run.warnings_count:
-        yield "warnings", f"{run.warnings_count:,}"
-    for text in run.warnings[-WARNINGS_SHOWN:]:
-        yield "", text
-
-
-def _commits(run: RunSummary) -> Iterator[tuple[str, str]]:
-    if run.topology:
-        when = "on input" if run.commit_on_input else "when a checkpoint is completed"
-        yield "commit", f"{when}: {run.topology}"
-    if run.commit_failures:
-        yield "commits", f"{run.commit_failures:,} failed, committed up to {run.committed_upto}"
 
 
 def _told_checkpoints(run: RunSummary, now: float) -> Iterator[str]:

@@ -3,6 +3,8 @@
 Each start of the job is a job of its own, with its run id, of 32 hexadecimal digits as Flink's.
 Times are in milliseconds since 1970. What epochgate does not measure is 0: data that barriers
 overtook, and data processed while a checkpoint is taken. A run whose driver was killed is FAILED.
+All completed checkpoints but the newest count as discarded: how many are retained is not in the
+history. tests/conformance/golden/rest.json has the shape of the answers of a Flink that runs.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ TASKS: Final = {"RESTARTING": "SCHEDULED", "INITIALIZING": "DEPLOYING"}
 HISTORY_MAX: Final = 100
 """Checkpoints of an answer; `checkpoints/details/ID` has the older ones."""
 OF_A_VERTEX: Final = (
+    "id",
     "status",
     "latest_ack_timestamp",
     "checkpointed_size",
@@ -66,6 +69,8 @@ OF_A_VERTEX: Final = (
     "num_acknowledged_subtasks",
 )
 """The parts of a checkpoint that its tasks have as well."""
+SCHEDULER: Final = "Default"
+"""The one of Flink's schedulers whose failovers epochgate's lifecycle follows."""
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
@@ -126,7 +131,12 @@ def _config(runs: list[Seen]) -> Plain:
         "timezone-offset": 0,
         "flink-version": f"epochgate {__version__}",
         "flink-revision": "",
-        "features": {"web-submit": False, "web-cancel": False, "web-rescale": False},
+        "features": {
+            "web-submit": False,
+            "web-cancel": False,
+            "web-rescale": False,
+            "web-history": False,
+        },
     }
 
 
@@ -141,6 +151,9 @@ def _jobs_overview(runs: list[Seen]) -> Plain:
         "jobs": [
             {
                 **_named(one),
+                "jobType": "STREAMING",
+                "schedulerType": SCHEDULER,
+                "pending-operators": 0,
                 "last-modification": _ms(one.record.summary.last_at),
                 "tasks": {"total": one.record.summary.parallelism, **_tasks(one, str.lower)},
             }
@@ -174,7 +187,7 @@ def _job(seen: Seen) -> Plain:
     state = STATES[seen.state]
     own = TASKS.get(state, state)
     named = _named(seen)
-    vertex = {
+    vertex: Plain = {
         "id": run.run_id,
         "slotSharingGroupId": run.run_id,
         "name": "subtasks",
@@ -186,22 +199,45 @@ def _job(seen: Seen) -> Plain:
         "duration": named["duration"],
         "tasks": _tasks(seen, str),
         "metrics": {
+            "read-bytes": 0,
+            "read-bytes-complete": False,
+            "write-bytes": 0,
+            "write-bytes-complete": False,
             "read-records": int(run.figures.get("rows_read", 0)),
             "read-records-complete": True,
             "write-records": int(run.committed.get("rows_committed", 0)),
             "write-records-complete": True,
+            "accumulated-backpressured-time": 0,
+            "accumulated-idle-time": 0,
+            "accumulated-busy-time": 0.0,
         },
     }
     return {
         **named,
+        "application-id": run.run_id,
         "isStoppable": False,
         "job-type": "STREAMING",
+        "schedulerType": SCHEDULER,
         "maxParallelism": run.parallelism,
         "now": _ms(seen.at),
         "timestamps": {**dict.fromkeys(ALL_STATES, 0), **_moments(seen)},
         "vertices": [vertex],
         "status-counts": {one: int(one == own) for one in TASK_STATES},
-        "plan": {"jid": run.run_id, "name": run.job_id, "type": "STREAMING", "nodes": []},
+        "plan": {
+            "jid": run.run_id,
+            "name": run.job_id,
+            "type": "STREAMING",
+            "nodes": [
+                {
+                    "id": run.run_id,
+                    "operator": "",
+                    "parallelism": run.parallelism,
+                    "operator_strategy": "",
+                    "description": vertex["name"],
+                    "optimizer_properties": {},
+                }
+            ],
+        },
         "pending-operators": 0,
     }
 
@@ -227,13 +263,21 @@ def _checkpoints(seen: Seen) -> Plain:
     completed = [one for one in known if one["outcome"] == "completed"]
     failed = [one for one in known if one["outcome"] != "completed"]
     saved = [one for one in completed if one["checkpoint_id"] in paths]
+    restores = [
+        (one["checkpoint_id"], one["at"])
+        for one in seen.record.failovers
+        if one["event"] in ("SubtasksUp", "SubtaskRestarted") and one["checkpoint_id"]
+    ]
+    if run.resumed_from and not restores:
+        restores = [(run.resumed_from, run.started_at)]
     restored = None
-    if run.resumed_from:
+    if restores:
+        number, at = restores[-1]
         restored = {
-            "id": run.resumed_from,
-            "restore_timestamp": _ms(run.started_at),
-            "is_savepoint": False,
-            "external_path": None,
+            "id": number,
+            "restore_timestamp": _ms(at),
+            "is_savepoint": number in paths,
+            "external_path": paths.get(number),
         }
     return {
         "counts": {
@@ -259,6 +303,7 @@ def _checkpoint(seen: Seen, one: Plain, paths: Mapping[int, str]) -> Plain:
     is_completed = one["outcome"] == "completed"
     is_saved = one["checkpoint_id"] in paths
     acknowledged = parallelism - len(one.get("missing", ()))
+    newest = _newest_completed(seen)
     found: Plain = {
         "className": "completed" if is_completed else "failed",
         "id": one["checkpoint_id"],
@@ -279,10 +324,20 @@ def _checkpoint(seen: Seen, one: Plain, paths: Mapping[int, str]) -> Plain:
         "tasks": {},
     }
     if is_completed:
-        found |= {"external_path": paths.get(one["checkpoint_id"]), "discarded": False}
+        found |= {
+            "external_path": paths.get(one["checkpoint_id"]),
+            "discarded": one["checkpoint_id"] != newest and not is_saved,
+        }
     else:
         found |= {"failure_timestamp": _ms(one["at"]), "failure_message": one["reason"]}
     return found
+
+
+def _newest_completed(seen: Seen) -> int | None:
+    newest_first = reversed(seen.record.checkpoints)
+    return next(
+        (one["checkpoint_id"] for one in newest_first if one["outcome"] == "completed"), None
+    )
 
 
 def _details(seen: Seen, checkpoint_id: str) -> Plain:
@@ -290,10 +345,7 @@ def _details(seen: Seen, checkpoint_id: str) -> Plain:
     for one in seen.record.checkpoints:
         if str(one["checkpoint_id"]) == checkpoint_id:
             found = _checkpoint(seen, one, paths)
-            vertex = {
-                "id": seen.record.summary.run_id,
-                **{name: found[name] for name in OF_A_VERTEX},
-            }
+            vertex = {name: found[name] for name in OF_A_VERTEX}
             return {**found, "tasks": {seen.record.summary.run_id: vertex}}
     raise NotThere(f"the history holds no checkpoint {checkpoint_id[:20]!r} of this run")
 
@@ -340,6 +392,7 @@ def _exceptions(seen: Seen) -> Plain:
             "taskName": f"subtask {one['subtask']}" if "subtask" in one else None,
             "endpoint": None,
             "taskManagerId": None,
+            "failureLabels": {},
             "concurrentExceptions": [],
         }
         for one in seen.record.failovers

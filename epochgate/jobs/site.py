@@ -8,10 +8,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from epochgate.commands.status import totals
 from epochgate.jobs.drawing import axis_of, charts, lanes
 from epochgate.jobs.flink import answer
 from epochgate.jobs.seen import Job, Seen
+from epochgate.jobs.totals import totals
 from epochgate.pages import SERVED_POLICY, page, seconds
 from epochgate.pages.serving import JSON, Answer, NotThere, Request
 from epochgate.runtime.api.reports import one_line, size

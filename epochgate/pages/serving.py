@@ -9,7 +9,9 @@ even by a name that it lets point to 127.0.0.1. What a path means is decided by 
 from __future__ import annotations
 
 import contextlib
+import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -80,25 +82,31 @@ def refused(error: Exception, status: int) -> Answer:
 
 
 class Server:
-    """Answers requests until it is closed, each on a thread of its own.
+    """Answers requests until it is closed, each on a thread of its own. option: the name of the
+    port for a reader.
 
     Raises CannotServe for an address that cannot be listened on.
     """
 
     def __init__(
-        self, answer: Callable[[Request], Answer], host: str = LOOPBACK[0], port: int = 0
+        self,
+        answer: Callable[[Request], Answer],
+        host: str = LOOPBACK[0],
+        port: int = 0,
+        option: str = "--port",
     ) -> None:
         class Handler(_Handler):
             is_private = host in LOOPBACK
             answered = staticmethod(answer)
 
         try:
-            self._server = ThreadingHTTPServer((host, port), Handler)
-        except (OSError, OverflowError) as error:
+            self._server = _Listener((host, port), Handler)
+        except (OSError, OverflowError, TypeError) as error:
             raise CannotServe(
-                f"cannot listen on {host}, port {port}: {error}; --port 0 takes any free one"
+                f"cannot listen on {host}, port {port}: {error}; {option} 0 takes any free one"
             ) from error
-        self.url = f"http://{host}:{self._server.server_address[1]}/"
+        name = f"[{host}]" if ":" in host else host
+        self.url = f"http://{name}:{self._server.server_address[1]}/"
 
     def run(self) -> None:
         """Answer until `close` is called on another thread."""
@@ -113,9 +121,48 @@ class Server:
             self._server.server_close()
 
     def close(self) -> None:
-        """End `run`, which is on another thread, and listen no more."""
+        """End `run`, which is on another thread, listen no more, and end what is being answered."""
         self._server.shutdown()
         self._server.server_close()
+        self._server.hang_up()
+
+
+class _Listener(ThreadingHTTPServer):
+    """Knows its connections, so that one on which a browser says nothing keeps no thread alive."""
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        self._open: dict[threading.Thread, socket.socket] = {}
+        self._guard = threading.Lock()
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer on a thread of the connection's own."""
+        thread = threading.Thread(target=self._answer, args=(request, client_address), daemon=True)
+        with self._guard:
+            self._open[thread] = request
+        thread.start()
+
+    def _answer(self, request: Any, client_address: Any) -> None:
+        try:
+            self.process_request_thread(request, client_address)
+        finally:
+            with self._guard:
+                del self._open[threading.current_thread()]
+
+    def hang_up(self) -> None:
+        """Close each connection, and wait until its thread has noticed."""
+        with self._guard:
+            left = dict(self._open)
+            for connection in left.values():
+                with contextlib.suppress(OSError):  # it was closed already
+                    connection.shutdown(socket.SHUT_RDWR)
+        for thread in left:
+            thread.join(PATIENCE_S)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that has gone; a fault of an answer is told where it arises."""
 
 
 class _Handler(BaseHTTPRequestHandler):

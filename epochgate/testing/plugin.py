@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many runs for each that a test says (0.1 for a look, 100 for a night)",
     )
     group.addoption(
+        "--epochgate-whole",
+        action="store_true",
+        help="report every step of a schedule, with the rows that the machines took",
+    )
+    group.addoption(
         "--epochgate-rows",
         metavar="FILE",
         help="write how often each row of each machine was taken (`epochgate draw --taken-by`)",
@@ -44,13 +49,15 @@ def pytest_configure(config: pytest.Config) -> None:
     seed = config.getoption("--epochgate-seed")
     token = config.getoption("--epochgate-replay")
     effort = config.getoption("--epochgate-effort")
-    if (seed, token, effort) != (None, None, None):
+    is_whole = config.getoption("--epochgate-whole")
+    if is_whole or (seed, token, effort) != (None, None, None):
         from epochgate.runtime.testing.worlds.settings import CHOSEN
 
         if token is not None:
             _insist_on_token(token)
         CHOSEN.seed, CHOSEN.token = seed, token
         CHOSEN.effort = 1.0 if effort is None else effort
+        CHOSEN.is_whole = is_whole
     if config.getoption("--epochgate-rows") is not None:
         _count_rows(config)
 

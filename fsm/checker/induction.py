@@ -112,7 +112,7 @@ def check_inductive(
     """
     if find_spec("z3") is None:
         raise EngineUnavailable(
-            "an inductive check needs z3-solver; install epochgate with its `prove` extra"
+            "an inductive check needs z3-solver: `pip install 'epochgate-proving[prove]'`"
         )
     if depth < 1:
         raise NoInvariant(f"depth {depth}: at least one state comes before a step")

@@ -37,7 +37,7 @@ def state_machine(
         from hypothesis import Phase, settings, strategies as st
         from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
     except ImportError as error:
-        raise FuzzUnavailable("hypothesis is needed; pip install 'epochgate[fuzz]'") from error
+        raise FuzzUnavailable("hypothesis is needed: pip install hypothesis") from error
     for unknown in {*arguments} - {*table.oracle.triggers}:
         raise CannotRead(f"arguments: {table.oracle.name} has no trigger {unknown!r}")
     taken = _triggers(table, ("taken", "held", "ignored"))

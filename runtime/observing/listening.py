@@ -1,5 +1,5 @@
 """The set of listeners of a job that `run_job` starts: the user's, the log, the history, and a page
-of metrics where one is wanted.
+of metrics and the job's own pages where they are wanted.
 
 Decides that each is heard on a thread of its own, and that the history lies beside the checkpoints,
 in their directory or object store.
@@ -11,11 +11,12 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
+from epochgate.errors import UsageError
 from epochgate.runtime.api.job_events import JobListener
 from epochgate.runtime.observing.history import History
 from epochgate.runtime.observing.history_files import FOLDER
 from epochgate.runtime.observing.log import JobLog
-from epochgate.runtime.observing.metrics_page import LOOPBACK, MetricsPage, MetricsUnavailable
+from epochgate.runtime.observing.metrics_page import LOOPBACK, MetricsPage
 from epochgate.runtime.observing.own_thread import OnOwnThread
 from epochgate.runtime.store import (
     CheckpointStore,
@@ -23,12 +24,19 @@ from epochgate.runtime.store import (
     ObjectCheckpointStore,
 )
 
+Address = tuple[int | None, str | None]
+"""A port, and the host whose port it is; none to serve nothing, and for the loopback address."""
+
+
+class HostWithoutPort(UsageError):
+    """An address is named for a page that is not served."""
+
 
 class Listening:
-    """All listeners of one job; `metrics_url`: where its page of metrics is, if it has one.
-    metrics: its port and host, as `run_job` has them.
+    """All listeners of one job; `metrics_url`, `ui_url`: where its page of metrics and its own
+    pages are, if it has them. metrics, ui: their port and host, as `run_job` has them.
 
-    Raises MetricsUnavailable.
+    Raises MetricsUnavailable, CannotServe, HostWithoutPort.
     """
 
     def __init__(
@@ -36,20 +44,25 @@ class Listening:
         listeners: Sequence[JobListener],
         store: CheckpointStore,
         has_history: bool = True,
-        metrics: tuple[int | None, str | None] = (None, None),
+        metrics: Address = (None, None),
+        ui: Address = (None, None),
     ) -> None:
-        everyone: list[JobListener] = [*listeners, JobLog()]
         self.metrics_url: str | None = None
-        metrics_port, metrics_host = metrics
-        if metrics_port is not None:
-            page = MetricsPage(metrics_port, metrics_host or LOOPBACK)
-            self.metrics_url = page.url
-            everyone.append(page)
-        elif metrics_host is not None:
-            raise MetricsUnavailable(
-                f"metrics_host is {metrics_host!r} and there is no metrics_port, so no page of "
-                "metrics is served; give a metrics_port too, 0 for a free one"
-            )
+        self.ui_url: str | None = None
+        everyone: list[JobListener] = [*listeners, JobLog()]
+        with contextlib.ExitStack() as refused:
+            if (address := wanted("metrics", *metrics)) is not None:
+                page = MetricsPage(*address)
+                refused.callback(page.close)
+                self.metrics_url = page.url
+                everyone.append(page)
+            if (address := wanted("ui", *ui)) is not None:
+                from epochgate.jobs.own_page import OwnPage
+
+                own = OwnPage(store, *address, has_history=has_history)
+                self.ui_url = own.url
+                everyone.append(own)
+            refused.pop_all()
         if has_history and isinstance(store, DirectoryCheckpointStore):
             everyone.append(History(os.path.join(store.path, FOLDER), epoch=store.epoch))
         elif has_history and isinstance(store, ObjectCheckpointStore):
@@ -65,3 +78,19 @@ class Listening:
             for listener in self.listeners:
                 listener.close()
             raise
+
+
+def wanted(page: str, port: int | None, host: str | None) -> tuple[int, str] | None:
+    """Return the address of a page, none if it is not wanted. Raises HostWithoutPort.
+
+    >>> wanted("ui", 0, None), wanted("ui", None, None)
+    ((0, '127.0.0.1'), None)
+    """
+    if port is not None:
+        return port, host or LOOPBACK
+    if host is not None:
+        raise HostWithoutPort(
+            f"{page}_host is {host!r} and there is no {page}_port, so nothing is served there; "
+            f"give a {page}_port too, 0 for a free one"
+        )
+    return None

@@ -205,7 +205,7 @@ class DeltaLog:
             [self._added(file) for file in files],
             mode="error",
             configuration=configuration,
-            commit_properties=self._properties(transactions, metadata),
+            commit_properties=self._properties(transactions, metadata, retries=0),
         )
         self._table = self._delta.DeltaTable(self.path)
 
@@ -253,9 +253,18 @@ class DeltaLog:
             )
         self._make_durable(before)
 
-    def _properties(self, transactions: Mapping[str, int], metadata: Mapping[str, str]) -> Any:
+    def _properties(
+        self,
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+        retries: int | None = None,
+    ) -> Any:
+        """`retries`: 0 for the making of a table, which the library would repeat as the next
+        version of a table that another has made meanwhile, whatever applications both name.
+        """
         return self._delta.CommitProperties(
             custom_metadata=dict(metadata),
+            max_commit_retries=retries,
             app_transactions=[self._delta.Transaction(*item) for item in transactions.items()],
         )
 

@@ -9,22 +9,22 @@ the target takes what differs (the sink's coordinator). Runs on the driver, with
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from epochgate.errors import UsageError
+from epochgate.spark.files.asked import Reading, ReadingChanged
 from epochgate.spark.files.column_names import NamesUnusable, require_usable
-from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
+from epochgate.spark.files.dialect import other_delimiter, show_delimiter
 from epochgate.spark.files.errors import (
     DelimiterDoubtful,
     SchemaChanged,
     TypeUnreadable,
 )
 from epochgate.spark.files.evolution import (
-    SchemaEvolution,
     difference,
     is_readable_as,
     merged,
@@ -50,8 +50,12 @@ from epochgate.spark.files.partitions import (
     partition_value,
     root_of,
 )
+from epochgate.spark.files.source_columns import (
+    SourceColumnInFile,
+    SourceColumns,
+    require_apart,
+)
 from epochgate.spark.files.split import Format, SourceLayout
-from epochgate.spark.files.text import UTF_8
 from epochgate.spark.values.errors import RowsUnfit
 
 ASKED = "--schema (schema in Python)"
@@ -63,43 +67,9 @@ UNFIT = (
     DelimiterDoubtful,
     NamesUnusable,
     RowsUnfit,
+    SourceColumnInFile,
 )
 """What makes a file unlike the others of its source; it may be left out like one that is bad."""
-
-
-class ReadingChanged(UsageError):
-    """A start is to read its files in another way than those before: options, before, now."""
-
-    def __str__(self) -> str:
-        options, before, now = self.args
-        return (
-            f"{options}: this job goes on from a checkpoint, and has begun to read its files in "
-            f"another way.\n  before: {before}\n  now:    {now}\nGive the same again; or start "
-            "afresh, with a new target and a new --checkpoint-dir (checkpoint_directory in "
-            "Python). With --schema-evolution add (schema_evolution) or widen, files that are new "
-            "may be read by another schema."
-        )
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The way in which the files of a source are asked to be read.
-
-    schema: none to infer it, or to take it from Parquet; a column that is not nullable needs a
-    value in each row. leaves_bad_rows: whether rows that do not fit are rejected one by one.
-    leaves_out_others: whether columns that the schema lacks are left out, instead of refused.
-    accepts: raises RowsUnfit for columns that the target cannot hold; none if that is not known.
-    """
-
-    schema: pa.Schema | None = None
-    projection: tuple[str, ...] | None = None
-    dialect: Dialect = field(default_factory=Dialect)
-    encoding: str = UTF_8
-    sample_bytes_max: int = 8 << 20
-    leaves_bad_rows: bool = False
-    evolution: SchemaEvolution = "none"
-    leaves_out_others: bool = False
-    accepts: Callable[[pa.Schema], None] | None = None
 
 
 class Layouts:
@@ -229,6 +199,10 @@ class Layouts:
                 before.dialect,
                 reading.dialect,
             )
+        if before.added != reading.added and reading.evolution == "none":
+            raise ReadingChanged(
+                "--add-column", *(_added(one) for one in (before.added, reading.added))
+            )
         if reading.schema is None or reading.evolution != "none" or reading.leaves_out_others:
             return
         given = reading.schema
@@ -340,7 +314,9 @@ class Layouts:
             takes_new_fields=reading.evolution != "none" and reading.schema is None,
             leaves_out_others=reading.leaves_out_others,
             is_inferred=self._is_inferred(file_format),
+            added=reading.added,
         )
+        require_apart(path, reading.added, layout.own_schema.names)
         self._require_projection(path, layout)
         if self._layouts and reading.evolution == "none":
             self._require_same(path, layout)
@@ -392,6 +368,10 @@ def _named(names: tuple[str, ...], known: pa.Schema) -> list[str]:
         *(f"{name} is new" for name in names if name not in known.names),
         *(f"{one.name}: {one.type} is missing" for one in known if one.name not in names),
     ]
+
+
+def _added(added: SourceColumns) -> str:
+    return ", ".join(f"{name}={fact}" for name, fact in added) or "(none)"
 
 
 def _columns(projection: Iterable[str] | None) -> str:

@@ -2,7 +2,8 @@
 of one type each.
 
 Decides: a column that the file lacks has no values; one of a narrower type is widened without loss;
-one that a directory's name holds is the same in every row; new fields come last. Runs in a task.
+one that a directory's name holds is the same in every row; what says where a row comes from is
+added; new fields come last. Runs in a task.
 """
 
 from __future__ import annotations
@@ -15,21 +16,33 @@ import pyarrow as pa
 from epochgate.spark.files.evolution import wider
 from epochgate.spark.files.layout import describe
 from epochgate.spark.files.partitions import partition_value
-from epochgate.spark.files.split import SourceLayout
+from epochgate.spark.files.source_columns import (
+    Facts,
+    SourceColumnInFile,
+    require_apart,
+    schema_of,
+)
+from epochgate.spark.files.split import FileSplit, SourceLayout
 
 
 class Conformer:
-    """Makes batches of one file, at `path`, have the columns of the layout."""
+    """Makes batches of one split have the columns of the layout."""
 
-    def __init__(self, layout: SourceLayout, path: str) -> None:
-        self._layout, self._schema = layout, layout.output_schema
-        self._constant = {field.name: partition_value(path, field) for field in layout.partitions}
+    def __init__(self, layout: SourceLayout, split: FileSplit) -> None:
+        self._layout, self._schema, self._path = layout, layout.own_schema, split.path
+        self._constant = {
+            field.name: partition_value(split.path, field) for field in layout.partitions
+        }
         self._required = [field.name for field in self._schema if not field.nullable]
+        self._facts = Facts(layout.added, split) if layout.added else None
+        self._added = list(schema_of(layout.added))
 
-    def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def conform(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """The batch with exactly the source's columns, order and types, and new fields behind.
+        `first_row`: the number of its first row in the file, from 1; counts if it is asked for.
 
-        Raises ValueError for a type that cannot be widened without loss.
+        Raises ValueError for a type that cannot be widened without loss, and for a new field of an
+        added column's name.
         """
         columns = [self._column(batch, field) for field in self._schema]
         fields = [
@@ -37,7 +50,14 @@ class Conformer:
             field if column.type == field.type else field.with_type(column.type)
             for field, column in zip(self._schema, columns, strict=True)
         ]
+        if self._facts is not None:
+            fields += self._added
+            columns += self._facts.columns(first_row, batch.num_rows)
         if self._layout.takes_new_fields and self._layout.projection is None:
+            try:
+                require_apart(self._path, self._layout.added, batch.schema.names)
+            except SourceColumnInFile as error:
+                raise ValueError(str(error)) from error
             for field in batch.schema:
                 if field.name not in self._schema.names and not pa.types.is_null(field.type):
                     fields.append(field)

@@ -29,16 +29,16 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Unpack
 
 import msgpack
-import pyarrow as pa
 
 from epochgate.errors import UsageError
 from epochgate.runtime.objects.errors import ObjectMissing, ObjectReplaced
 from epochgate.spark.files.access import FileAccess
-from epochgate.spark.files.agreement import UNFIT, Layouts, Reading
+from epochgate.spark.files.agreement import UNFIT, Layouts
+from epochgate.spark.files.asked import Reading, ReadingOptions
 from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, is_as_it_was
-from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import (
     BadFile,
     FileChanged,
@@ -48,7 +48,6 @@ from epochgate.spark.files.errors import (
     SourceUnreadable,
     UnknownFormat,
 )
-from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import EMPTY, absolute_source, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
@@ -63,33 +62,26 @@ from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
-from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import Compression, FileSplit, Format, SkippedFile, SourceLayout
-from epochgate.spark.files.text import UTF_8, usable_encoding
 
 STATE_VERSION = 6
 _READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
 _SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE, _SKIPPED_SINCE = 3, 4, 5, 6
 SPLIT_BYTES_TARGET = 64 << 20
-SAMPLE_BYTES_MAX = 8 << 20
 
 
 class FileEnumeration:
     """The files of one source, and the splits of them that no reader has yet.
 
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
-    extension. schema: none to take the first file's. leaves_out_others: whether columns that the
-    schema lacks are left out, instead of refused. projection: the columns to read. dialect: of
-    CSV files. on_bad_row: whether rows that do not fit are rejected one by one, so that the first
-    may be one. evolution: how the columns may change between files. split_bytes_target: bytes of a
-    file to a split; sample_bytes_max: bytes of a file that its schema is inferred from. follow:
-    whether more files may come; only then may there be none. settle_s: seconds, see the module; by
-    default 5 if following, else 0. on_changed_file: see the module; none for the same as
-    on_bad_file. encoding: of text files. segments: where most of what is known is kept; none to
-    keep all in the snapshot. forget_after_s: how long a file must be gone from the source to be
-    forgotten. now: seconds since 1970. access: to the files.
+    extension. split_bytes_target: bytes of a file to a split. follow: whether more files may come;
+    only then may there be none. settle_s: seconds, see the module; by default 5 if following, else
+    0. on_changed_file: see the module; none for the same as on_bad_file. segments: where most of
+    what is known is kept; none to keep all in the snapshot. forget_after_s: how long a file must be
+    gone from the source to be forgotten. now: seconds since 1970. access: to the files. reading:
+    see `ReadingOptions`.
     Raises `UsageError` for splits of no byte.
     """
 
@@ -98,24 +90,16 @@ class FileEnumeration:
         source: str | os.PathLike[str],
         *,
         format: Format | None = None,
-        schema: pa.Schema | None = None,
-        leaves_out_others: bool = False,
-        projection: Sequence[str] | None = None,
-        dialect: Dialect | None = None,
         split_bytes_target: int = SPLIT_BYTES_TARGET,
-        sample_bytes_max: int = SAMPLE_BYTES_MAX,
         follow: bool = False,
         settle_s: float | None = None,
         on_bad_file: OnBadFile = "fail",
-        on_bad_row: OnBadRow = "fail",
-        evolution: SchemaEvolution = "none",
         on_changed_file: OnChangedFile | None = None,
-        encoding: str = UTF_8,
         segments: KnownSegments | None = None,
         forget_after_s: float = math.inf,
         now: Callable[[], float] = time.time,
         access: FileAccess | None = None,
-        accepts: Callable[[pa.Schema], None] | None = None,
+        **reading: Unpack[ReadingOptions],
     ) -> None:
         if split_bytes_target < 1:
             raise UsageError(f"split_bytes_target={split_bytes_target} must be at least 1 byte")
@@ -131,20 +115,7 @@ class FileEnumeration:
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments, self._forget_after_s, self._now = segments, forget_after_s, now
 
-        self._layouts = Layouts(
-            self.source,
-            Reading(
-                schema,
-                None if projection is None else tuple(projection),
-                dialect or Dialect(),
-                usable_encoding(encoding),
-                sample_bytes_max,
-                on_bad_row == "reject",
-                evolution,
-                leaves_out_others,
-                accepts,
-            ),
-        )
+        self._layouts = Layouts(self.source, Reading.of(reading))
         self._known = KnownFiles()
         self._pending = PendingSplits()
         self.skipped = SkippedFiles()

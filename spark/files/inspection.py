@@ -94,6 +94,8 @@ def shares_of(
             if found is None:
                 return 0, []
             dialect, size = layouts[found].dialect, stamp.size_bytes
+            if layouts[found].counts_rows:
+                bytes_target = size  # the rows before a share would have to be counted
             return found, byte_ranges(text, size, file_format, compression, dialect, bytes_target)
     except OBJECT_ERRORS as error:
         raise unreadable(path, error) from error

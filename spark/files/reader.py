@@ -219,16 +219,16 @@ class SplitReader:
         position = position or SplitPosition(split.start)
         rows = position.rows
         group, taken = position.at, position.skip_rows
-        conformer = Conformer(self._layout, split.path)
+        conformer = Conformer(self._layout, split)
         try:
             with self._access.parquet(split.path, stamp, verified=True) as file:
                 stored = set(file.schema_arrow.names)
-                columns = [name for name in self._output_schema.names if name in stored]
+                columns = [name for name in self._layout.own_schema.names if name in stored]
                 opened = partial(self._access.parquet, split.path, stamp)
                 for group in range(position.at, split.end):
                     skip = position.skip_rows if group == position.at else 0
                     group_rows = file.metadata.row_group(group).num_rows
-                    taken = 0
+                    taken, before_group = 0, _rows_before(file, group)
                     batch_rows = rows_at_once(file.metadata.row_group(group), self._batch_rows)
                     require_microseconds(file, opened, group, columns, batch_rows)
                     for batch in file.iter_batches(
@@ -242,7 +242,8 @@ class SplitReader:
                         if taken <= skip:
                             continue
                         begin = max(skip, before)
-                        batch = conformer.conform(batch.slice(begin - before))
+                        batch = batch.slice(begin - before)
+                        batch = conformer.conform(batch, before_group + begin + 1)
                         for low, high, lacking in conformer.runs(batch):
                             first = rows
                             rows += 0 if lacking else high - low
@@ -258,7 +259,7 @@ class SplitReader:
                                 continue
                             bad = RejectedRow(
                                 split.path,
-                                _rows_before(file, group) + begin + high,
+                                before_group + begin + high,
                                 lacking,
                                 MISSING,
                                 row_as_json(batch, low),
@@ -284,8 +285,9 @@ class SplitReader:
         if split.format == "csv" and whole:
             ends = quoting
         offset = split.start if position is None else position.at
-        skip, rows = (0, 0) if position is None else (position.skip_rows, position.rows)
-        conformer = Conformer(layout, split.path)
+        now = SplitPosition(offset) if position is None else position
+        skip, rows, rejected = now.skip_rows, now.rows, now.rejected
+        conformer = Conformer(layout, split)
         reopened = partial(self._access.open, split.path, stamp, split.compression)
         try:
             with (
@@ -314,7 +316,9 @@ class SplitReader:
                     for piece in records.parse(block_offset, data):
                         offset, table = piece.after, piece.content
                         if isinstance(table, RejectedRow):
-                            yield self._without(split, table, SplitPosition(offset, 0, rows))
+                            rejected += 1
+                            after = SplitPosition(offset, 0, rows, rejected)
+                            yield self._without(split, table, after)
                             continue
                         taken = min(skip, table.num_rows)
                         skip -= taken
@@ -324,11 +328,11 @@ class SplitReader:
                             is_last = taken == table.num_rows
                             yield ReadBatch(
                                 split,
-                                conformer.conform(batch),
+                                conformer.conform(batch, first + rejected + 1),
                                 range(first, rows),
-                                SplitPosition(offset, 0, rows)
+                                SplitPosition(offset, 0, rows, rejected)
                                 if is_last
-                                else SplitPosition(piece.at, taken, rows),
+                                else SplitPosition(piece.at, taken, rows, rejected),
                             )
         except OBJECT_ERRORS:
             raise

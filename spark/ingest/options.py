@@ -25,6 +25,7 @@ from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.frames import Takes, takes_of
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
+from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.targets import ICEBERG, PARQUET, Target, parse_target
@@ -59,7 +60,9 @@ class IngestOptions:
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. delimiter, quote, header, null, escape: of CSV files, see
     `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
-    none to infer it. schema_evolution: "none", "add" for new columns, "widen" for wider types as
+    none to infer it. add_columns: columns that say where a row comes from, such as
+    "source_file=file.path" (`epochgate.spark.files.source_columns`). schema_evolution: "none",
+    "add" for new columns, "widen" for wider types as
     well. partition_by: columns whose values are in the names of directories below each checkpoint;
     not together with a schema that changes. file_bytes: a file of the target ends once it is as
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
@@ -80,14 +83,15 @@ class IngestOptions:
     "insecure" to do it nowhere and to run although the job's key can be read on the network.
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
     metrics_host: the address of the driver's machine on which they are served, 0.0.0.0 for all; by
-    default 127.0.0.1, which other machines cannot reach.
+    default 127.0.0.1, which other machines cannot reach. ui_port, ui_host: the same of the job's
+    own pages, which `epochgate ui` shows as well.
     journal: a directory for the traces of driver and tasks.
     from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
     state may be left behind.
 
     Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
-    EncodingUnusable, DialectUnusable, SchemaUnreadable or TransformUnclear.
+    EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable or TransformUnclear.
     """
 
     source: str
@@ -103,6 +107,7 @@ class IngestOptions:
     columns: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
     schema: str | pa.Schema | None = None
+    add_columns: tuple[str, ...] = ()
     schema_evolution: SchemaEvolution = "none"
     delimiter: str = ","
     quote: str = '"'
@@ -123,6 +128,8 @@ class IngestOptions:
     wire: Wire = "auto"
     metrics_port: int | None = None
     metrics_host: str | None = None
+    ui_port: int | None = None
+    ui_host: str | None = None
     journal: str | None = None
     from_savepoint: str | None = None
     allow_dropped_state: tuple[str, ...] = ()
@@ -152,7 +159,8 @@ class IngestOptions:
             self._expect_positive("rows_per_second")
         self._expect_port("port")
         self._expect_one_of("wire", get_args(Wire))
-        self._expect_metrics()
+        for page in ("metrics", "ui"):
+            self._expect_address(page)
         if self.settle_s is not None and not (math.isfinite(self.settle_s) and self.settle_s >= 0):
             raise IngestMisconfigured(f"settle_s is {self.settle_s}; it must be 0 or more")
         self._expect_one_of("format", get_args(Format))
@@ -170,13 +178,13 @@ class IngestOptions:
             takes_of(self.transform, self.transform_takes)
         parse_restart_strategy(self.restart)
 
-    def _expect_metrics(self) -> None:
-        if self.metrics_port is not None:
-            self._expect_port("metrics_port")
-        elif self.metrics_host is not None:
+    def _expect_address(self, page: str) -> None:
+        if getattr(self, f"{page}_port") is not None:
+            self._expect_port(f"{page}_port")
+        elif (host := getattr(self, f"{page}_host")) is not None:
             raise IngestMisconfigured(
-                f"metrics_host is {self.metrics_host!r} without a metrics_port; give one to serve "
-                "metrics on, 0 for a free one"
+                f"{page}_host is {host!r} without a {page}_port; give one to serve on, 0 for a "
+                "free one"
             )
 
     def _expect_port(self, name: str) -> None:
@@ -222,6 +230,11 @@ class IngestOptions:
                 f"--columns {', '.join(missing)} (columns in Python): --schema (schema) has "
                 f"{', '.join(names)}; name the columns in both"
             )
+        if both := next((name for name, _ in self.added if name in names), None):
+            raise IngestMisconfigured(
+                f"--add-column {both} (add_columns in Python): --schema (schema) has a column of "
+                "that name, which is one of the files; give the added one another name"
+            )
         if self.columns and not header and self.schema is None:
             raise IngestMisconfigured(
                 "--no-header (header=False in Python) leaves the columns without names for "
@@ -255,6 +268,11 @@ class IngestOptions:
     def dialect(self) -> Dialect:
         """The form in which the fields of CSV files are written. Raises DialectUnusable."""
         return Dialect(self.delimiter, self.quote, self.header, self.null, self.escape)
+
+    @property
+    def added(self) -> SourceColumns:
+        """The columns that say where a row comes from. Raises SourceColumnUnusable."""
+        return parse_added(self.add_columns)
 
     @property
     def arrow_schema(self) -> pa.Schema | None:

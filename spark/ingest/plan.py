@@ -236,6 +236,7 @@ def enumeration_factory(
             on_changed_file=options.on_changed_file,
             settle_s=options.settle_s,
             encoding=options.encoding,
+            added=options.added,
             segments=segments,
             forget_after_s=options.forget_after_s,
             split_bytes_target=options.split_bytes_target,

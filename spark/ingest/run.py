@@ -198,6 +198,8 @@ def start_plan(
         listeners=listeners,
         metrics_port=plan.options.metrics_port,
         metrics_host=plan.options.metrics_host,
+        ui_port=plan.options.ui_port,
+        ui_host=plan.options.ui_host,
         journal=plan.options.journal,
     )
     return IngestHandle(plan, job, spark.sparkContext)

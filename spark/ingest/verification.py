@@ -54,7 +54,7 @@ def require_verifier() -> None:
     if importlib.util.find_spec("duckdb") is None:
         raise VerifierMissing(
             "the result is verified by duckdb, which is not installed: "
-            "`pip install epochgate[demo]`, or use `make run`, which does"
+            "`pip install 'epochgate-proving[demo]'`, or use `make run`, which does"
         )
 
 

@@ -16,6 +16,7 @@
 | enumeratorTimeout | 3600 | seconds that a call of the enumerator may take |
 | format, batchRows | | of files: csv, jsonl or parquet; rows of a batch of Arrow |
 | delimiter, quote, escape, header, null, encoding | | of text files, as for `epochgate ingest` |
+| addColumn | | of files: columns that say where a row comes from, a=file.path,b=file.row |
 | filter, control, ... | | what prunes splits: `source_filter` |
 
 Decides which are known, and what a value has to be. Runs wherever Spark makes its objects.
@@ -40,12 +41,14 @@ from epochgate.runtime.source import Source, SourceSplit
 from epochgate.runtime.source.batches.planned import SplitFilter
 from epochgate.runtime.source.split import pack_splits
 from epochgate.spark.files.content import OnChangedFile
-from epochgate.spark.files.dialect import Dialect, DialectUnusable, delimiter_named
+from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.source_columns import SourceColumns, without
 from epochgate.spark.files.split import Format, SkippedFile
-from epochgate.spark.files.text import UTF_8, EncodingUnusable, usable_encoding
+from epochgate.spark.files.text import UTF_8
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.left_out import BadFilesOfStream
+from epochgate.spark.streaming.reading_options import added_of, dialect_of, encoding_of
 from epochgate.spark.streaming.source_filter import (
     KNOWN as FILTERING,
     FilePruning,
@@ -73,13 +76,13 @@ KNOWN: Final = (
     *("source", "path", "state", "maxSplitsPerBatch", "maxBytesPerBatch", "partitions"),
     *("settle", "format", "batchRows", "storeTimeout", "enumeratorTimeout"),
     *("onBadFile", "onChangedFile"),
-    *("delimiter", "quote", "escape", "header", "null", "encoding"),
+    *("delimiter", "quote", "escape", "header", "null", "encoding", "addColumn"),
     *FILTERING,
 )
 FRAME: Final = (
     *("source", "path", "state", "partitions", "settle", "format", "batchRows"),
     *("onBadFile", "onChangedFile"),
-    *("delimiter", "quote", "escape", "header", "null", "encoding"),
+    *("delimiter", "quote", "escape", "header", "null", "encoding", "addColumn"),
 )
 """Those of `spark.read`."""
 ARGUMENT: Final = "source."
@@ -105,6 +108,7 @@ class SourceOptions:
     on_changed_file: OnChangedFile = "fail"
     dialect: Dialect = field(default_factory=Dialect)
     encoding: str = UTF_8
+    added: SourceColumns = ()
 
     @property
     def is_named(self) -> bool:
@@ -263,7 +267,8 @@ class SourceOptions:
             format=self.format,
             dialect=self.dialect,
             encoding=self.encoding,
-            schema=columns,
+            schema=None if columns is None else self._of_files(columns),
+            added=self.added,
             leaves_out_others=leaves_out_others,
             follow=follow,
             on_bad_file=self.on_bad_file,
@@ -271,6 +276,14 @@ class SourceOptions:
             settle_s=self.settle_s,
             segments=segments,
         )
+
+    def _of_files(self, columns: pa.Schema) -> pa.Schema:
+        if lacking := [name for name, _ in self.added if name not in columns.names]:
+            raise OptionsWrong(
+                f"addColumn adds {lacking[0]!r}, and .schema(...) has no such column. Name it "
+                "there as well, or leave it out of addColumn"
+            )
+        return without(columns, self.added)
 
     def _segments(self, stream: str) -> KnownSegments:
         from epochgate.spark.files.known_segments import KnownSegments
@@ -325,8 +338,9 @@ def parse_source(options: Mapping[str, str], *, of_frame: bool = False) -> Sourc
             Limit("enumeratorTimeout", _seconds(given, "enumeratorTimeout", ENUMERATOR_TIMEOUT_S)),
         ),
         *_left_out(given, is_named=named),
-        _dialect(given),
-        _encoding(given),
+        dialect_of(given),
+        encoding_of(given),
+        added_of(given, is_named=named),
     )
 
 
@@ -376,33 +390,6 @@ def _no_events(event: Any) -> None:
         f"a reader has sent {event!r} to its enumerator; in a streaming query readers come and go "
         "with each batch, and are not heard"
     )
-
-
-def _dialect(given: Mapping[str, str]) -> Dialect:
-    header = given.get("header", "true").lower()
-    if header not in ("true", "false"):
-        raise OptionsWrong(f"header={given['header']!r} is neither true nor false")
-    try:
-        return Dialect(
-            delimiter_named(given.get("delimiter", ",")),
-            given.get("quote", '"'),
-            header == "true",
-            (given["null"],) if "null" in given else None,
-            given.get("escape", ""),
-        )
-    except DialectUnusable as error:
-        flag, value, why = error.args
-        raise OptionsWrong(f"{flag.strip('-')}={value!r} {why}") from error
-
-
-def _encoding(given: Mapping[str, str]) -> str:
-    try:
-        return usable_encoding(given.get("encoding", UTF_8))
-    except EncodingUnusable as error:
-        raise OptionsWrong(
-            f"encoding={error.args[0]!r}: {error.args[1]}; give utf-8, or an encoding with one "
-            "byte for each character, such as latin-1"
-        ) from error
 
 
 def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:

@@ -149,13 +149,3 @@ def test_no_system_is_declared_that_is_not_named(arguments: list[str], tmp_path:
 def test_without_names_the_systems_that_run_are_checked_and_no_study() -> None:
     assert systems([]) == SYSTEMS
     assert not SYSTEMS.keys() & STUDIES.keys()
-
-
-def test_without_the_studies_the_list_and_the_choice_are_shorter(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert main(["check", "--list"]) == 0
-    assert "reference" not in capsys.readouterr().out
-    assert main(["check", "reference"]) == 2
-    assert "choose from commit, " in capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_without_its_packages_only_pictures_are_refused(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
     )
-    with pytest.raises(LayoutUnavailable, match=r"pip install 'epochgate\[draw\]'"):
+    with pytest.raises(LayoutUnavailable, match=r"pip install 'epochgate-proving\[draw\]'"):
         Collection(DRAWN, [Job]).write(tmp_path)
     assert Collection(DRAWN, [Job], formats=["table", "mermaid"]).write(tmp_path) == 5
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from epochgate.runtime import CheckpointEnded, JobEnded, JobRestarts
 from epochgate.runtime.api.operator import metrics_of
 from epochgate.runtime.api.reports import JobReport
-from epochgate.runtime.observing.listening import Listening
+from epochgate.runtime.observing.listening import HostWithoutPort, Listening
 from epochgate.runtime.observing.metrics_page import (
     NAMES_MAX,
     SUBTASKS_MAX,
@@ -203,5 +203,5 @@ def test_an_address_that_is_no_address_of_this_machine_is_refused() -> None:
 
 def test_an_address_without_a_port_is_refused_since_nothing_would_be_served() -> None:
     store = InMemoryCheckpointStore(CheckpointShelf(), job_id="job")
-    with pytest.raises(MetricsUnavailable, match="no metrics_port"):
+    with pytest.raises(HostWithoutPort, match="no metrics_port"):
         Listening([], store, metrics=(None, "0.0.0.0"))

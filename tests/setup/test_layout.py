@@ -78,7 +78,9 @@ def test_without_the_packages_it_is_told_what_to_install(monkeypatch: pytest.Mon
             "find_spec",
             lambda name, gone=package: None if name == gone else find_spec(name),
         )
-        with pytest.raises(layout.LayoutUnavailable, match=r"pip install 'epochgate\[draw\]'"):
+        with pytest.raises(
+            layout.LayoutUnavailable, match=r"pip install 'epochgate-proving\[draw\]'"
+        ):
             layout.render(SOURCE, "svg")
 
 

@@ -12,19 +12,11 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("build.txt", "docs.txt", "locked.txt")
-INSTALLED_EXTRAS = (
-    "spark",
-    "metrics",
-    "objects",
-    "delta",
-    "iceberg",
-    "postgres",
-    "fuzz",
-    "draw",
-    "demo",
-    "check",
-    "dev",
-)
+PROJECTS = {
+    "pyproject.toml": ("spark", "metrics", "objects", "delta", "iceberg", "postgres", "dev"),
+    "proving/pyproject.toml": ("draw", "demo", "prove"),
+}
+"""The extras of each project that are installed."""
 
 
 def locked(lock: str) -> dict[str, list[str]]:
@@ -37,10 +29,13 @@ def locked(lock: str) -> dict[str, list[str]]:
 
 
 def declared() -> list[Requirement]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
-    texts = project["project"]["dependencies"] + [t for e in INSTALLED_EXTRAS for t in extras[e]]
-    return [Requirement(text) for text in texts]
+    texts: list[str] = []
+    for path, installed in PROJECTS.items():
+        project = tomllib.loads((ROOT / path).read_text())["project"]
+        extras = project["optional-dependencies"]
+        texts += project["dependencies"] + [text for extra in installed for text in extras[extra]]
+    found = [Requirement(text) for text in texts]
+    return [one for one in found if one.name != "epochgate"]
 
 
 @pytest.mark.parametrize("lock", LOCKS)

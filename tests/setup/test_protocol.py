@@ -1,5 +1,5 @@
-"""The rules of the protocol: each names the rows that hold it, or what else does, and the tests
-that show it; all of that is there.
+"""The rules of the protocol: of each, docs/rules.toml names the rows that hold it, or what else
+does, and the tests that show it; all of that is there.
 """
 
 from __future__ import annotations
@@ -7,73 +7,58 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
+import tomllib
+from typing import Any, Final
 
 import pytest
 
 from epochgate.fsm import Machine
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.catalogue import SYSTEMS
-from tests.setup.tables import (
-    NAME,
-    ROOT,
-    TEST,
-    Line,
-    functions,
-    lines_of,
-    missing_tests,
-    owner_of,
-    resolves,
+from epochgate.models.studies.broken.catalogue import BROKEN
+from tests.setup.tables import ROOT, TEST, functions, missing_tests, owner_of, resolves
+
+PAGE: Final = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+STATED: Final = dict(re.findall(r"^- \*\*([A-Z][0-9]+)\.\*\* (.+)$", PAGE, re.MULTILINE))
+LIST: Final[dict[str, Any]] = tomllib.loads(
+    (ROOT / "docs" / "rules.toml").read_text(encoding="utf-8")
 )
-
-PAGE = ROOT / "docs" / "protocol.md"
-LINES = lines_of(PAGE)
-RULES = [line for line in LINES if line.header == ("rule", "what holds", "held by", "shown by")]
-INVARIANTS = [
-    line for line in LINES if line.header == ("invariant", "what holds", "claimed by", "shown by")
-]
-NO_ROW = "no row: "
+MODULES: Final[tuple[str, ...]] = tuple(LIST.pop("modules"))
+INVARIANTS: Final = [rule for rule in LIST if rule.startswith("I")]
+RULES: Final = [rule for rule in LIST if rule not in INVARIANTS]
 
 
-def rows_named(line: Line) -> list[str]:
-    """The names of a rule that are triggers of machines."""
-    found = []
-    for name in NAME.findall(line.cells[2]):
-        owner, member = owner_of(name, line.modules), name.rpartition(".")[2]
-        if inspect.isclass(owner) and issubclass(owner, Machine) and member in owner.triggers():
-            found.append(name)
-    return found
+def is_trigger(name: str) -> bool:
+    """Return whether a name is that of a machine's trigger."""
+    owner, member = owner_of(name, MODULES), name.rpartition(".")[2]
+    return inspect.isclass(owner) and issubclass(owner, Machine) and member in owner.triggers()
 
 
-def test_the_page_is_tables_of_rules_and_of_invariants() -> None:
+def test_the_page_states_each_rule_once_and_the_list_has_them_in_the_same_order() -> None:
+    assert list(STATED) == list(LIST)
     assert len(RULES) > 70
     assert len(INVARIANTS) == 11
-    assert len(RULES) + len(INVARIANTS) == len(LINES)
-    assert not [str(line) for line in LINES if not all(re.search(r"\w", c) for c in line.cells)]
-    assert not [str(line) for line in LINES if len(line.cells) != 4]
+    assert len(re.findall(r"^- \*\*[A-Z][0-9]+\.", PAGE, re.MULTILINE)) == len(STATED)
 
 
-@pytest.mark.parametrize("line", RULES, ids=lambda line: line.cells[0])
-def test_each_rule_names_the_rows_that_hold_it_or_says_that_there_are_none(line: Line) -> None:
-    names = NAME.findall(line.cells[2])
-    assert names
-    assert not [name for name in names if not resolves(name, line.modules)]
-    assert bool(rows_named(line)) != line.cells[2].startswith(NO_ROW)
-    rows, _, others = line.cells[2].removeprefix(NO_ROW).partition("; ")
-    if not line.cells[2].startswith(NO_ROW):
-        assert rows_named(line) == NAME.findall(rows), "rows come before the semicolon"
-        assert others == "" or NAME.search(others)
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_names_the_rows_that_hold_it_or_what_else_does(rule: str) -> None:
+    rows, code = LIST[rule].get("rows", []), LIST[rule].get("code", [])
+    assert [*rows, *code]
+    assert [name for name in rows if not is_trigger(name)] == []
+    assert [name for name in code if is_trigger(name) or not resolves(name, MODULES)] == []
+    assert set(LIST[rule]) <= {"rows", "code", "shown_by", "variants"}
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: line.cells[0])
-def test_each_rule_and_each_invariant_is_shown_by_tests_that_are_there(line: Line) -> None:
-    assert TEST.search(line.cells[3])
-    assert missing_tests(line.cells[3]) == []
+@pytest.mark.parametrize("rule", LIST)
+def test_each_rule_and_each_invariant_is_shown_by_tests_that_are_there(rule: str) -> None:
+    assert LIST[rule]["shown_by"]
+    assert missing_tests(" ".join(f"`{test}`" for test in LIST[rule]["shown_by"])) == []
+    assert [name for name in LIST[rule].get("variants", []) if name not in BROKEN] == []
 
 
-def test_what_the_text_between_the_tables_names_is_there_too() -> None:
-    tables = {line.number for line in LINES}
-    text = [t for n, t in enumerate(PAGE.read_text("utf-8").splitlines(), 1) if n not in tables]
-    named = TEST.findall("\n".join(text))
+def test_what_the_page_names_is_there_too() -> None:
+    named = TEST.findall(PAGE)
     assert named
     assert not [file for file, _ in named if not (ROOT / file).is_file()]
     assert not [f"{file}::{name}" for file, name in named if name not in {"", *functions(file)}]
@@ -89,12 +74,12 @@ def claims(system: type[ClosedSystem]) -> str:
     return "\n".join([*(claim.claim for claim in system.properties()), *sources])
 
 
-@pytest.mark.parametrize("line", INVARIANTS, ids=lambda line: line.cells[0])
-def test_each_invariant_is_claimed_by_the_systems_that_it_names(line: Line) -> None:
-    systems = NAME.findall(line.cells[2])
-    assert systems
-    for name in systems:
-        assert f"{line.cells[0]}: " in claims(SYSTEMS[name])
+@pytest.mark.parametrize("rule", INVARIANTS)
+def test_each_invariant_is_claimed_by_the_systems_that_it_names(rule: str) -> None:
+    assert set(LIST[rule]) <= {"claimed_by", "shown_by"}
+    assert LIST[rule]["claimed_by"]
+    for name in LIST[rule]["claimed_by"]:
+        assert f"{rule}: " in claims(SYSTEMS[name])
 
 
 def test_every_rule_that_a_program_cites_stands_on_the_page() -> None:
@@ -110,4 +95,4 @@ def test_every_rule_that_a_program_cites_stands_on_the_page() -> None:
         pytest.skip("the programs are those of a git checkout, and this is none")
     cited = set(re.findall(r"\b[A-Z][0-9]+\b", listed.stdout))
     assert len(cited) > 5
-    assert not cited - {line.cells[0] for line in LINES}
+    assert not cited - set(STATED)

@@ -79,8 +79,8 @@ MAY_ASK = ("tests/zoo/",)
 class Outline(NamedTuple):
     """The questions of the rules to a program's syntax tree, which is large and made once."""
 
-    packages: set[str]
-    """Those that it imports anything from."""
+    modules: set[str]
+    """Those that it imports, or imports anything from."""
     functions: list[tuple[str, int]]
     """Each with its line, and how many lines it has."""
     asking: list[int]
@@ -98,9 +98,9 @@ def outline(tree: ast.Module) -> Outline:
         if isinstance(node, DESCRIBED) and QUESTIONS.match(ast.get_docstring(node) or ""):
             found.asking.append(getattr(node, "lineno", 1))
         if isinstance(node, ast.Import):
-            found.packages.update(alias.name.split(".")[0] for alias in node.names)
+            found.modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found.packages.add((node.module or "").split(".")[0])
+            found.modules.add(node.module or "")
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
             found.functions.append((f"{node.lineno} {node.name}", lines))
@@ -108,13 +108,11 @@ def outline(tree: ast.Module) -> Outline:
 
 
 def importers_of(package: str) -> set[str]:
-    return {name for name, program in outlines().items() if package in program.packages}
+    return {name for name, program in outlines().items() if package in packages_of(program)}
 
 
-def test_no_number_is_used_for_two_rules() -> None:
-    rules = re.findall(r"(?m)^\| ([A-Z]+\d+) \|", (ROOT / "docs/protocol.md").read_text())
-    assert rules, "the rules of the protocol stand in tables"
-    assert sorted(rules) == sorted(set(rules))
+def packages_of(program: Outline) -> set[str]:
+    return {module.split(".")[0] for module in program.modules}
 
 
 def test_every_program_fits_a_sitting() -> None:
@@ -180,6 +178,19 @@ def test_transitions_is_imported_in_one_file() -> None:
 def test_pyspark_is_imported_under_spark_alone() -> None:
     allowed = ("spark/", "tests/", "examples/", "epochgate/benchmarks/")
     assert not {name for name in importers_of("pyspark") if not name.startswith(allowed)}
+
+
+def test_hypothesis_is_used_through_what_it_documents() -> None:
+    documented = {"", ".database", ".errors", ".stateful", ".strategies"}
+    used = {
+        module
+        for program in outlines().values()
+        for module in program.modules
+        if module.split(".")[0] == "hypothesis"
+    }
+    assert used <= {f"hypothesis{module}" for module in documented}
+    internal = re.compile(r"hypothesis\.inter" r"nal|conjecture" r"_data|_hypothesis_inter" r"nal")
+    assert not [name for name, text in our_programs() if internal.search(text)]
 
 
 def test_what_comes_over_the_network_is_never_unpickled() -> None:

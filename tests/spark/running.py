@@ -42,11 +42,12 @@ class NumberJob:
         self.provider.is_held.set()
         self.committer = RangeCommitter()
         self.shelf = run.pop("shelf", None) or CheckpointShelf()
+        store = run.pop("store", None) or InMemoryCheckpointStore(self.shelf, job_id="numbers")
         self.handle: JobHandle = run_job(
             spark,
             number_configuration(self.provider, parallelism, **changes),
             factory or (lambda subtask: NumberProgram(last)),
-            store=InMemoryCheckpointStore(self.shelf, job_id="numbers"),
+            store=store,
             committer=self.committer,
             by_value=[numbers_program],
             **run,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from epochgate.runtime.store import DirectoryCheckpointStore
+from tests.browser.serving import asked
 from tests.spark.running import number_job, send_signal, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.extended, pytest.mark.timeout(300)]
@@ -48,3 +53,18 @@ def test_sparks_ui_calls_job_stage_and_rdd_by_the_jobs_name(spark: Any) -> None:
         assert shown.name() == "epochgate numbers: 4 resident subtasks"
         assert shown.description().get() == "epochgate numbers: 4 resident subtasks"
         job.finish()
+
+
+def test_a_job_serves_its_own_pages_until_it_ends(spark: Any, tmp_path: Path) -> None:
+    store = DirectoryCheckpointStore(tmp_path, job_id="numbers")
+    with number_job(spark, 60, store=store, ui_port=0) as job:
+        job.wait_until_running()
+        url = job.handle.ui_url
+        assert url is not None
+        wait_for(lambda: "checkpoint 1 " in asked(url, "/")[1], "a checkpoint")
+        state = json.loads(asked(url, "/status.json")[1])
+        assert (state["state"], state["run"]["parallelism"]) == ("running", 4)
+        job.finish()
+    with pytest.raises(OSError, match="refused"):
+        asked(url, "/")
+    assert not [one for one in threading.enumerate() if one.name == "epochgate-ui"]

@@ -1,8 +1,7 @@
-"""The Hypothesis machine: draws what happens next to a fuzzed job, from what can happen.
+"""The steps of a fuzzed job, and the schedules of them that Hypothesis draws.
 
-Every choice is a drawn index into the things that are possible at that moment, so a failing
-schedule shrinks. It imports Hypothesis, which is an extra: nothing else imports this module but the
-command and the tests.
+Every choice is a drawn index into the things that are possible at that moment, so that a schedule
+is drawn before it is run, and a failing one shrinks.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from functools import wraps
 from typing import Any, ClassVar, TypeVar, cast
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from epochgate.models.job import Job
 from epochgate.runtime.testing.faulty_transport import FATES
@@ -74,28 +72,67 @@ GOALS = (
 """Where to go from which the other steps find something new."""
 
 
-def while_running(happens: F) -> F:
-    """Start a job that is over again, before something happens to it. A precondition would make
-    Hypothesis discard each example that leaves out the rule to start again, once its job is over.
+STARTS = st.fixed_dictionaries(
+    {
+        "coordinators": st.integers(1, 2),
+        "subtasks": st.integers(1, 3),
+        "tolerable_failures": st.integers(0, 2),
+        "restarts_max": st.sampled_from((1000, 2)),
+        "is_periodic": st.booleans(),
+        "is_up": st.booleans(),
+        "crashes_at_end": st.booleans(),
+    }
+)
+STEPS: dict[str, st.SearchStrategy[dict[str, Any]]] = {}
+"""Each kind of step, and what is drawn for it."""
+STOPS_AT = 0
+"""The simplest of `GOES_ON`, so that shrinking finds the end of a schedule."""
+GOES_ON = st.integers(STOPS_AT, 2**16 - 1)
+PERCENT = st.integers(0, 99)
+
+Schedule = tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]
+
+
+def step(**drawn: st.SearchStrategy[Any]) -> Callable[[F], F]:
+    """Make a method a kind of step. One that happens to a job that is over starts it again before:
+    a schedule knows nothing of the job that it is for.
     """
 
-    @wraps(happens)
-    def happens_to_a_job_that_runs(fuzzing: JobUnderFuzzing, **drawn: Any) -> None:
-        if not fuzzing.is_running():
-            fuzzing.start_again()
-        happens(fuzzing, **drawn)
+    def as_step(happens: F) -> F:
+        STEPS[happens.__name__] = st.fixed_dictionaries(drawn)
 
-    return cast(F, happens_to_a_job_that_runs)
+        @wraps(happens)
+        def happens_to_a_job_that_runs(fuzzing: JobUnderFuzzing, **drawn: Any) -> None:
+            if not fuzzing.is_running():
+                fuzzing.start_again()
+            happens(fuzzing, **drawn)
+
+        return cast(F, happens_to_a_job_that_runs)
+
+    return as_step
 
 
-class JobUnderFuzzing(RuleBasedStateMachine):
+@st.composite
+def schedules(draw: st.DrawFn, steps: int) -> Schedule:
+    """Draw a start and at most this number of steps, of some kinds alone: a schedule without
+    processes that die, say, comes further elsewhere (swarm testing).
+    """
+    start, left_out = draw(STARTS), draw(PERCENT)
+    kinds = [name for name in STEPS if draw(PERCENT) >= left_out] or [*STEPS]
+    chosen: list[tuple[str, dict[str, Any]]] = []
+    while len(chosen) < steps and draw(GOES_ON) != STOPS_AT:
+        name = draw(st.sampled_from(kinds))
+        chosen.append((name, draw(STEPS[name])))
+    return start, chosen
+
+
+class JobUnderFuzzing:
     """Subclass it with another `job` to fuzz other machines."""
 
     job: ClassVar[Callable[..., Job]] = Job
     coverage: ClassVar[Coverage | None] = None
 
     def __init__(self) -> None:
-        super().__init__()
         self.fuzzed: FuzzedJob | None = None
         self._finale_is_due = True
         self._crashes_at_end = False
@@ -127,15 +164,6 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self._finale_is_due = False
             raise
 
-    @initialize(
-        coordinators=st.integers(1, 2),
-        subtasks=st.integers(1, 3),
-        tolerable_failures=st.integers(0, 2),
-        restarts_max=st.sampled_from((1000, 2)),
-        is_periodic=st.booleans(),
-        is_up=st.booleans(),
-        crashes_at_end=st.booleans(),
-    )
     def start(self, is_up: bool, crashes_at_end: bool = False, **constants: Any) -> None:
         """Start a job, and perhaps let everything come up."""
         self._crashes_at_end = crashes_at_end
@@ -144,36 +172,31 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         if is_up:
             self._try(self.under.flow, (), None)
 
-    @rule(held=HELD, only=st.sampled_from((None, None, 0, 1)))
-    @while_running
+    @step(held=HELD, only=st.sampled_from((None, None, 0, 1)))
     def flow(self, held: tuple[str, ...], only: int | None) -> None:
         self._try(self.under.flow, held, only)
 
-    @rule(
+    @step(
         goal=st.sampled_from(GOALS), subtask=st.integers(0, 2), repeats=st.sampled_from((0, 0, 1))
     )
-    @while_running
     def walk(self, goal: tuple[str, str], subtask: int, repeats: int) -> None:
         self._try(self.under.walk, goal[0], subtask, goal[1])
         if repeats and self.is_running():
             self._repeat("acknowledge", subtask)
 
-    @rule(index=INDEX, at_once=AT_ONCE)
-    @while_running
+    @step(index=INDEX, at_once=AT_ONCE)
     def move(self, index: int, at_once: bool) -> None:
         if (step := self._pick(index, self.under.moves())) is not None:
             self._try(self.under.move, step)
             self._did(at_once)
 
-    @rule(index=INDEX, count=st.integers(1, 3), at_once=AT_ONCE)
-    @while_running
+    @step(index=INDEX, count=st.integers(1, 3), at_once=AT_ONCE)
     def send(self, index: int, count: int, at_once: bool) -> None:
         if (target := self._pick(index, self.under.targets())) is not None:
             self._try(self.under.send, *target, count)
             self._did(at_once)
 
-    @rule(index=INDEX, at_once=AT_ONCE)
-    @while_running
+    @step(index=INDEX, at_once=AT_ONCE)
     def send_to_the_past(self, index: int, at_once: bool) -> None:
         pasts = [
             (coordinator.number, position)
@@ -184,8 +207,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self._try(self.under.send_to_the_past, *past)
             self._did(at_once)
 
-    @rule(index=INDEX, how=ANSWERS, around=AROUND, at_once=AT_ONCE)
-    @while_running
+    @step(index=INDEX, how=ANSWERS, around=AROUND, at_once=AT_ONCE)
     def answer(self, index: int, how: str, around: tuple[int, int], at_once: bool) -> None:
         if (pending := self._pick(index, self.under.pending())) is not None:
             coordinator = self.under.coordinators[pending[0]]
@@ -197,20 +219,17 @@ class JobUnderFuzzing(RuleBasedStateMachine):
                 self._try(self.under.send, pending[0], subtask, around[1])
             self._did(at_once)
 
-    @rule(at_once=AT_ONCE)
-    @while_running
+    @step(at_once=AT_ONCE)
     def request(self, at_once: bool) -> None:
         self._try(self.under.request)
         self._did(at_once)
 
-    @rule(is_long=st.sampled_from((False, False, True)), at_once=AT_ONCE)
-    @while_running
+    @step(is_long=st.sampled_from((False, False, True)), at_once=AT_ONCE)
     def wait(self, is_long: bool, at_once: bool) -> None:
         self._try(self.under.expire if is_long else self.under.advance)
         self._did(at_once)
 
-    @rule(index=INDEX, how=HARM, at_once=AT_ONCE)
-    @while_running
+    @step(index=INDEX, how=HARM, at_once=AT_ONCE)
     def disturb_process(self, index: int, how: str, at_once: bool) -> None:
         some_subtask = index % self.under.shape.subtasks
         if how == "intrude":
@@ -223,8 +242,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self._try(self.under.kill if how == "kill" else self.under.cut, who)
         self._did(at_once)
 
-    @rule(tag=st.sampled_from(("acknowledge", "acknowledge", "confirm")), index=st.integers(0, 5))
-    @while_running
+    @step(tag=st.sampled_from(("acknowledge", "acknowledge", "confirm")), index=st.integers(0, 5))
     def repeat(self, tag: str, index: int) -> None:
         self._repeat(tag, index)
 
@@ -235,8 +253,7 @@ class JobUnderFuzzing(RuleBasedStateMachine):
             self._try(self.under.repeat, position)
             self._did(True)
 
-    @rule(disturbance=st.sampled_from(DISTURBANCES), index=INDEX, at_once=AT_ONCE)
-    @while_running
+    @step(disturbance=st.sampled_from(DISTURBANCES), index=INDEX, at_once=AT_ONCE)
     def disturb(self, disturbance: tuple[Any, ...], index: int, at_once: bool) -> None:
         what, *how = disturbance
         under = self.under
@@ -262,12 +279,10 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         if (lane := self._pick(index, self.under.simulated.blocking.lanes())) is not None:
             self.under.run_blocking(lane)
 
-    @rule(hang=st.sampled_from((True, True, False)))
-    @while_running
+    @step(hang=st.sampled_from((True, True, False)))
     def commits(self, hang: bool) -> None:
         self._try(self.under.fall_behind if hang else self.under.catch_up)
 
-    @invariant()
     def holds(self) -> None:
         if self.fuzzed is not None:
             self._try(self.fuzzed.check)
@@ -282,3 +297,15 @@ class JobUnderFuzzing(RuleBasedStateMachine):
         finally:
             if self.coverage is not None:
                 self.coverage.end_example(self.fuzzed)
+
+    def follow(self, schedule: Schedule) -> None:
+        """Run a schedule; raises InvariantViolated."""
+        start, steps = schedule
+        try:
+            self.start(**start)
+            self.holds()
+            for name, drawn in steps:
+                getattr(self, name)(**drawn)
+                self.holds()
+        finally:
+            self.teardown()

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-versions"
-TOOLS = ("hypothesis>=6.150", "pytest>=9", "pytest-timeout>=2.4", "pytest-xdist>=3.8")
+TOOLS = ("hypothesis>=6.150,<7", "pytest>=9", "pytest-timeout>=2.4", "pytest-xdist>=3.8")
 CONNECT = (
     "googleapis-common-protos>=1.71",
     "grpcio>=1.76",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from epochgate.runtime.testing.worlds.searching import token
-from epochgate.testing import World, agree, simulate
+from epochgate.testing import World, WorldMisused, agree, simulate
 from tests.worlds.rules import Applying, RulesProvider
 
 
@@ -43,6 +43,9 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+STOPPED = st.integers().filter(lambda number: False)
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_value_of_every_family_is_drawn_and_drawn_again_by_the_token(name: str) -> None:
     drawn: list[str] = []
@@ -62,7 +65,7 @@ def test_a_value_of_every_family_is_drawn_and_drawn_again_by_the_token(name: str
     search = simulate(body, faults=()).simulation.search()
     found = search.scan(range(10))
     assert found.first is not None, "some run leaves the default order"
-    assert found.first.choices
+    assert found.first.values
     before = list(drawn)
     again = search.replay(token(found.first))
     assert again.failure is not None
@@ -82,3 +85,22 @@ def test_the_values_of_agree_may_be_built_of_any_strategy() -> None:
 
     found = simulate(body).simulation.search().at_random(10, 0)
     assert found.failure is None, found.failure.broken
+
+
+@pytest.mark.parametrize("strategy", [st.integers(), STOPPED])
+def test_a_draw_that_is_stopped_ends_the_run_although_code_catches_it(
+    strategy: st.SearchStrategy[int],
+) -> None:
+    def body(world: World) -> None:
+        world.job(RulesProvider(), operators=Applying)
+        try:
+            world.draw(strategy)
+        except BaseException as stop:
+            raise AssertionError("taken for a failure of the user's code") from stop
+
+    search = simulate(body).simulation.search()
+    if strategy is STOPPED:
+        with pytest.raises(WorldMisused, match="none of 100 runs came to an end"):
+            search.at_random(5, 0)
+    else:
+        assert search.at_random(5, 0).failure is None

@@ -4,7 +4,11 @@ that no model checker sees are found.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from hypothesis import strategies as st
 
 from epochgate.runtime.testing.worlds.exploring import Exploration, Explored
 from epochgate.runtime.testing.worlds.running import Body
@@ -111,3 +115,20 @@ def test_an_explored_test_that_ends_early_passes_with_a_warning() -> None:
 
     with pytest.warns(ExploredInPart, match="test_sums: explored in part within F=1, delays<=1"):
         test_sums()
+
+
+@pytest.mark.parametrize("draws", [lambda world: True, lambda world: world.struck])
+def test_a_run_that_draws_begins_again_and_leaves_out_nothing(
+    draws: Callable[[World], Any],
+) -> None:
+    def body(world: World, draws: Callable[[World], Any] = draws) -> None:
+        job = world.job(RulesProvider(), operators=Applying)
+        job.checkpoint()
+        if draws(world):
+            world.draw(st.just(1))
+        job.checkpoint()
+
+    plain = explored(lambda world: body(world, lambda _: False), 1, 0, None, "die")
+    found = explored(body, 1, 0, None, "die")
+    assert found.is_complete
+    assert (found.runs, found.states) == (plain.runs, plain.states)

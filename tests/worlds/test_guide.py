@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from epochgate.runtime.testing.worlds.faults import FAULTS
+from epochgate.runtime.testing.worlds.feedback import feedback
 from epochgate.testing import SimulationFailed
 from tests.worlds.test_suites import Numbers
 
@@ -26,7 +28,9 @@ def shown(
     [block] = [each for each in BLOCKS if words in each]
     assert changed[0] in block
     names: dict[str, Any] = {**(known or {}), "__name__": "shown"}
-    code = compile(block.replace(*changed, 1), "tests/test_rules.py", "exec", dont_inherit=True)
+    text, file = block.replace(*changed, 1), "tests/test_rules.py"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    code = compile(text, file, "exec", dont_inherit=True)
     exec(code, names)  # noqa: S102  # our own page
     return names
 
@@ -46,6 +50,12 @@ def test_the_first_example_without_its_line_fails_with_the_report_of_the_guide()
     with pytest.raises(SimulationFailed) as failed:
         wrong["test_rules"]()
     assert f"```text\n{failed.value}\n```" in GUIDE
+
+
+def test_the_first_example_says_what_its_runs_were_too_few_for() -> None:
+    found = shown(FIRST)["test_rules"].simulation.search().at_random(300, 0)
+    [line] = [one for one in feedback({"test_rules": found}, is_long=False) if "too few" in one]
+    assert f"```text\n{line}\n```" in GUIDE
 
 
 TICKETS = "def test_each_ticket_is_printed_once("

@@ -70,6 +70,12 @@ def test_a_failure_shows_the_report_and_its_token_replays_it(tmp_path: Path) -> 
     assert token is not None
     again = pytest_run(tmp_path, "-q", "-k", "wrong", f"--epochgate-replay={token[1]}")
     assert "1 failed" in again
+    assert "steps by the default schedule" in again
+    whole = pytest_run(
+        tmp_path, "-q", "-k", "wrong", f"--epochgate-replay={token[1]}", "--epochgate-whole"
+    )
+    assert "steps by the default schedule" not in whole
+    assert len(whole.splitlines()) > 100
     seeded = pytest_run(tmp_path, "-q", "--epochgate-seed=3")
     assert "2 simulated tests: 3 runs" in seeded
 

@@ -36,6 +36,9 @@ class Moment:
     def options(self, what: str) -> int:
         return 2
 
+    def doing(self) -> str:
+        return "running"
+
 
 def drawn(seed: int) -> list[Deviation]:
     choosing, moment = AtRandom(seed, 3, STEPS, (*ORDERS, *FAULTS)), Moment()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from epochgate.runtime.testing.worlds.report import report
 from epochgate.runtime.testing.worlds.searching import Found, token
 from epochgate.testing import (
     NoSuchSubtask,
@@ -79,8 +80,8 @@ def test_a_bug_that_every_run_has_needs_no_fault_and_no_deviation() -> None:
     assert "--epochgate-replay=-\n" in told
 
 
-def test_snapshots_and_restores_are_shown_however_far_from_the_failure_they_are() -> None:
-    told = failure_of(changed_twice(ForgetfulRules))
+def test_a_whole_report_has_snapshots_and_restores_however_far_from_the_failure_they_are() -> None:
+    told = report("rules", found_by(changed_twice(ForgetfulRules)), is_whole=True)
     for decisive in (
         r"3:6 +receives the barrier of checkpoint 1\n",
         r"3:9 +receives from task 1: the acknowledgement of checkpoint 1\n",

@@ -51,8 +51,8 @@ def chosen(engine: str | None) -> str:
         raise EngineUnavailable(f"there is no engine {engine!r}; choose from {', '.join(ENGINES)}")
     if missing.get(engine):
         raise EngineUnavailable(
-            f"the engine {engine!r} needs {' and '.join(missing[engine])}; install epochgate with "
-            f"its `check` extra, or take --engine python, the fastest without"
+            f"the engine {engine!r} needs {' and '.join(missing[engine])}; `pip install "
+            f"epochgate-proving` brings both; --engine python is the fastest without"
         )
     return engine
 

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, Literal
 
 from epochgate.errors import EpochgateError
+from epochgate.runtime.testing.worlds.differences import Sides, sides_of_claim
 
 Kind = Literal["always", "eventually", "assertion", "error", "rest", "escape", "end"]
 
@@ -54,6 +55,8 @@ class ClaimBroken(EpochgateError):
     ) -> None:
         super().__init__(f"{HEADINGS[kind]}: {claim}" + (f"\n{detail}" if detail else ""))
         self.kind, self.claim, self.detail, self.place = kind, claim, detail, place
+        self.sides: Sides | None = None
+        """The sides of the comparison that it comes to."""
 
     @property
     def is_like(self) -> tuple[str, str]:
@@ -75,7 +78,9 @@ class Claim:
         """The error that says so, with the values behind it."""
         shown = "" if self.shows is None else _shown(self.shows)
         told = "\n".join(text for text in (detail, shown) if text)
-        return ClaimBroken(kind, self.text, told, self.place)
+        broken = ClaimBroken(kind, self.text, told, self.place)
+        broken.sides = None if shown else sides_of_claim(self.holds)
+        return broken
 
 
 def _shown(shows: Callable[[], Any]) -> str:
@@ -106,9 +111,13 @@ class Claims:
 
     def check(self) -> None:
         """After a step; raises ClaimBroken."""
-        for text, claim in self.sometimes.items():
-            if claim is not None and text not in self.reached and claim.holds():
-                self.reached.add(text)
+        self.look()
         for claim in self.always.values():
             if not claim.holds():
                 raise claim.broken("always")
+
+    def look(self) -> None:
+        """See which sentences of `sometimes` are true now."""
+        for text, claim in self.sometimes.items():
+            if claim is not None and text not in self.reached and claim.holds():
+                self.reached.add(text)

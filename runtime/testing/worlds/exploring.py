@@ -10,6 +10,7 @@ delay.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,7 +19,6 @@ from dataclasses import dataclass, field
 from epochgate.runtime.testing.worlds.data import Draws, NoOutcome
 from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
 from epochgate.runtime.testing.worlds.fingerprint import Opaque, fingerprint
-from epochgate.runtime.testing.worlds.running import run
 from epochgate.runtime.testing.worlds.schedule import ORDERS, Deviation, Moment
 from epochgate.runtime.testing.worlds.searching import Found, Search, insist_on_a_job, silent
 from epochgate.runtime.testing.worlds.world import World
@@ -78,6 +78,9 @@ class Exploration:
     found: Explored = field(init=False)
 
     def __post_init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self.found = Explored(
             self.search.node, faults_max=self.faults_max, delays_max=self.delays_max
         )
@@ -103,6 +106,7 @@ class Exploration:
         found.complete_to = len(self._waiting[0]) - 1 if self._waiting else self._most
         if found.failure is not None:
             found.waiting = 0
+            self.search.show(found)
         return found
 
     @property
@@ -110,10 +114,13 @@ class Exploration:
         return self.faults_max + self.delays_max
 
     def _run(self, schedule: Schedule, escapes: Escapes) -> None:
-        choosing = _Exploring(self, schedule)
-        try:
-            one = run(self.search.body, choosing, Draws(0), escapes)
-        except NoOutcome:
+        did_draw, one = self.search.draws_values, None
+        with contextlib.suppress(NoOutcome):
+            one = self.search.once(lambda: _Exploring(self, schedule), Draws(0), escapes)
+        if self.search.draws_values and not did_draw:
+            self._begin()  # the run up to the first draw has left states behind
+            return
+        if one is None:
             self.found.cut += 1
             self.found.runs += 1
             return

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from epochgate.models.job import Job
 from epochgate.runtime.testing.worlds.exploring import Explored
-from epochgate.runtime.testing.worlds.report import moments
+from epochgate.runtime.testing.worlds.report import by_fault, moments
 from epochgate.runtime.testing.worlds.searching import Found
+
+NAMED_MAX: Final = 3
+"""Of how many faults a short line says which moments they have not met."""
 
 
 def feedback(found: Mapping[str, Found], is_long: bool, option: str = "-v") -> Iterator[str]:
@@ -31,6 +35,8 @@ def feedback(found: Mapping[str, Found], is_long: bool, option: str = "-v") -> I
     for name, one in found.items():
         if isinstance(one, Explored):
             yield f"{name}: {one.told()}"
+        if one.unmet and one.failure is None:
+            yield f"{name}: {_unmet(one, is_long, option)}"
         if one.is_part and one.never:
             never_met = ", ".join(map(repr, one.never))
             yield f"{name}: not judged in {one.runs} runs, fewer than the test's: {never_met}"
@@ -45,3 +51,15 @@ def feedback(found: Mapping[str, Found], is_long: bool, option: str = "-v") -> I
         yield f"faults of {name} and what the job was doing:"
         for line in moments(one):
             yield f"  {line}"
+
+
+def _unmet(one: Found, is_long: bool, option: str) -> str:
+    """Tell what these runs were too few for."""
+    met, lines = len(one.points) - len(one.unmet), by_fault(one.unmet)
+    shown = lines if is_long else lines[:NAMED_MAX]
+    rest = len(lines) - len(shown)
+    more = f"; and {rest} other faults ({option} lists them)" if rest > 0 else ""
+    return (
+        f"{one.runs:,} runs are too few for each fault at each moment: {met} of {len(one.points)} "
+        f"happened. Not met: {'; '.join(shown)}{more}"
+    )

@@ -5,19 +5,29 @@ which `Choosing` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Final
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.claims import Claim, ClaimBroken, Claims
+from epochgate.runtime.testing.worlds.differences import Own, changes
 from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.job import WorldJob
 from epochgate.runtime.testing.worlds.line import DRIVER, Mover
 from epochgate.runtime.testing.worlds.rig import Call
 from epochgate.runtime.testing.worlds.schedule import DELAY, GO_ON, HOLD, At, Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import TEST, Happening, handled, states, told
+from epochgate.runtime.testing.worlds.trace import (
+    TEST,
+    Happening,
+    Keeps,
+    contents,
+    handled,
+    states,
+    told,
+)
 
 STEPS_MAX: Final = 20_000
 MOVES_PER_INSTANT: Final = 400
@@ -39,10 +49,11 @@ class WorldMisused(UsageError):
 
 
 class Motion:
-    """The job of one run, as it moves; `keeps_states`: the trace has the states at each step."""
+    """The job of one run, as it moves; `keeps`: what the trace has behind each step."""
 
-    def __init__(self, choosing: Choosing, keeps_states: bool) -> None:
-        self._choosing, self._keeps_states = choosing, keeps_states
+    def __init__(self, choosing: Choosing, keeps: Keeps) -> None:
+        self._choosing, self._keeps = choosing, keeps
+        self._own: Own = {}
         self.claims = Claims()
         self.trace: list[Happening] = []
         self.deviations: list[Deviation] = []
@@ -79,6 +90,10 @@ class Motion:
         if what == GO_ON:
             return 0 if self._is_timed else 1
         return 1 if len(self.the_job.line.movers()) > 1 else 0
+
+    def doing(self) -> str:
+        """Tell what the job does, in a word (`Moment`)."""
+        return self.the_job.moment()
 
     def _run(self, is_enough: Callable[[], bool], until_s: float | None = None) -> End:
         """Move until it is enough and nothing moves, or until a time."""
@@ -156,7 +171,7 @@ class Motion:
             lane, text = TEST, f"{text} ({lane})"
         rows, calls = job.take_rows(), job.take_calls()
         shown = None if is_of_test else deviation
-        self._append(Happening(self.at, job.now_s, lane, text, shown, rows, calls))
+        self._append(Happening(self.at, job.now_s, lane, text, shown, rows, calls, is_of_test))
         self._judge()
         return True
 
@@ -182,8 +197,11 @@ class Motion:
             self.deviations.append(happening.deviation)
 
     def _append(self, happening: Happening) -> None:
-        if self._keeps_states and self._job is not None:
-            happening.after = states(self._job.rig)
+        if self._keeps != "nothing" and self._job is not None:
+            before, self._own = self._own, contents(self._job.rig)
+            happening.changes = changes(before, self._own)
+            if self._keeps == "states":
+                happening.after = states(self._job.rig)
         self.trace.append(happening)
 
     def say(self, text: str, deviation: Deviation | None = None) -> None:
@@ -207,15 +225,18 @@ class Motion:
             if not any(text in error for text in self.tolerated):
                 raise ClaimBroken("error", error.split("\n")[0], error)
         job.rig.errors.clear()
-        self._is_judging = True
-        try:
+        with self.only_looking():
             self.claims.check()
-        finally:
-            self._is_judging = False
 
     def _holds(self, claim: Claim) -> bool:
+        with self.only_looking():
+            return bool(claim.holds())
+
+    @contextmanager
+    def only_looking(self) -> Iterator[None]:
+        """Refuse within it what would let the job move."""
         self._is_judging = True
         try:
-            return bool(claim.holds())
+            yield
         finally:
             self._is_judging = False

@@ -1,35 +1,24 @@
-"""The report of a failure: the claim, the shortest schedule in lanes with the rows that both sides
-took, what was drawn, the word that replays it, and the test to keep.
+"""The report of a failure: the claim with the two sides that differ, the steps of the shortest
+schedule that show the cause, what was drawn, the word that replays it, and the test to keep.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from textwrap import wrap
+from collections.abc import Collection, Iterator, Sequence
+from itertools import zip_longest
+from textwrap import shorten, wrap
 from typing import Final
 
 from epochgate.errors import NegativeResult
 from epochgate.runtime.testing.worlds.claims import HEADINGS, ClaimBroken
+from epochgate.runtime.testing.worlds.lanes import WIDTH, lanes
 from epochgate.runtime.testing.worlds.running import Run
 from epochgate.runtime.testing.worlds.searching import Found, token
-from epochgate.runtime.testing.worlds.trace import TEST, Happening
 
-WIDTH: Final = 100
-ROWS_AT_END: Final = 3
-"""Of how many of the last steps the rows are shown, beside those at deviations."""
-AROUND: Final = 12
-"""How many steps are shown before the end, and after each deviation."""
-DECISIVE: Final = re.compile(r"receives .*(barrier|acknowledgement) of checkpoint|state to restore")
-DECISIVE_MAX: Final = 8
-"""How many of the last snapshots and restores are shown."""
-OF_USER: Final = re.compile(
-    r"(receives|sends) .*event |is aborted|decline of checkpoint|opens split"
-)
-OF_USER_MAX: Final = 24
-"""How many of the last steps are shown that call the user's code on the driver, carry an event or
-tell of an abort.
-"""
+DETAIL_MAX: Final = 12
+"""How many lines of what a claim or assertion adds are shown."""
+STATE_MAX: Final = 180
+"""How long the values of one of the user's objects are shown."""
 
 
 class SimulationFailed(AssertionError):
@@ -57,25 +46,32 @@ def _vacuous(name: str, found: Found) -> Iterator[str]:
     yield "Faults that happened, and what the job was doing:"
     for line in moments(found):
         yield f"  {line}"
+    if found.unmet:
+        yield "Faults that could have happened and did not; more runs may meet them:"
+        yield from (f"  {line}" for line in by_fault(found.unmet))
     yield "Give it more runs (runs=), let the test provoke it, or correct its condition."
 
 
 def moments(found: Found) -> list[str]:
     """Each fault with the moments that it has met."""
-    faults = sorted({fault for fault, _ in found.struck})
+    return by_fault(found.struck) or ["none"]
+
+
+def by_fault(points: Collection[tuple[str, str]]) -> list[str]:
+    """A line for each fault, with its moments."""
     return [
-        f"{fault}: {', '.join(sorted(moment for other, moment in found.struck if other == fault))}"
-        for fault in faults
-    ] or ["none"]
+        f"{fault}: {', '.join(sorted(moment for other, moment in points if other == fault))}"
+        for fault in sorted({fault for fault, _ in points})
+    ]
 
 
-def report(name: str, found: Found) -> str:
-    """The report of a failure."""
+def report(name: str, found: Found, *, is_whole: bool = False) -> str:
+    """The report of a failure: what shows its cause, or the whole schedule."""
     assert found.failure is not None
-    return "\n".join(_report(name, found, found.failure))
+    return "\n".join(_report(name, found, found.failure, is_whole))
 
 
-def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
+def _report(name: str, found: Found, failure: Run, is_whole: bool) -> Iterator[str]:
     broken = failure.broken
     assert broken is not None
     yield f"{name}: {HEADINGS[broken.kind]}"
@@ -83,33 +79,56 @@ def _report(name: str, found: Found, failure: Run) -> Iterator[str]:
     yield f"  {broken.claim}"
     if broken.place is not None:
         yield f"  claimed at {broken.place}"
-    if broken.detail and broken.detail != broken.claim:
-        yield ""
-        for line in broken.detail.split("\n"):
-            yield f"  {line}"
-    if failure.drawn:
-        yield ""
-        yield "values drawn:"
-        for label, value in failure.drawn:
-            yield f"  {label} = {value!r}"
+    yield from _part("", _detail(broken, is_whole))
+    drawn = [f"{label} = {value!r}" for label, value in failure.drawn]
+    yield from _part("values drawn:", drawn)
     yield ""
     if failure.trace:
         yield f"the shortest schedule found has {_size(failure)}:"
-        yield ""
-        yield from lanes(failure)
+        yield from lanes(failure, is_whole)
         yield ""
     if failure.own:
         yield "the state of your objects at that point:"
-        yield from _own(failure)
+        yield from _own(failure, is_whole)
         yield ""
     replay, *kept = replayed_by(name, failure, found.node)
     yield replay
+    if not is_whole:
+        yield "whole     the same with --epochgate-whole: every step, with the rows of the machines"
     if found.first is not None and found.tries and found.first.deviations != failure.deviations:
         yield (
             f"found     by run {found.runs} (--epochgate-seed={found.seed}), which had "
             f"{_size(found.first)}; shrunk in {found.tries} runs"
         )
     yield from kept
+
+
+def _part(heading: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        if heading:
+            yield heading
+        yield from (f"  {line}" for line in lines)
+
+
+def _detail(broken: ClaimBroken, is_whole: bool) -> list[str]:
+    """The difference of what was expected and what was seen. Sides by name say more than what
+    pytest has made of an assertion.
+    """
+    lines = broken.detail.split("\n") if broken.detail not in ("", broken.claim) else []
+    sides = [] if broken.sides is None else list(broken.sides.lines())
+    if broken.kind == "assertion" and sides:
+        by_pytest = [n for n, line in enumerate(lines) if line.startswith("assert ")]
+        lines = lines[: by_pytest[0]] if by_pytest else lines
+        lines = [line for line in lines if line != broken.claim]
+    told = [line for line in lines if line or not sides]
+    return [*_limited(told, None if is_whole else DETAIL_MAX, "line"), *sides]
+
+
+def _limited(lines: Sequence[str], most: int | None, noun: str) -> list[str]:
+    if most is None or len(lines) <= most:
+        return list(lines)
+    return [*lines[: most - 1], f"  … and {_count(len(lines) - most + 1, f'more {noun}')}"]
 
 
 def replayed_by(name: str, failure: Run, node: str) -> list[str]:
@@ -122,13 +141,14 @@ def replayed_by(name: str, failure: Run, node: str) -> list[str]:
     ]
 
 
-def _own(failure: Run) -> Iterator[str]:
-    width = max(map(len, failure.own))
+def _own(failure: Run, is_whole: bool) -> Iterator[str]:
+    width = max(map(len, failure.own)) + 2
     for name, values in failure.own.items():
-        label = name
-        for key, value in values.items():
-            yield f"  {label.ljust(width)}  {key} = {value}"
-            label = ""
+        told = "; ".join(f"{key} = {value}" for key, value in values.items())
+        kept = told if is_whole else shorten(told, STATE_MAX, placeholder=" …")
+        lines = wrap(kept, WIDTH - width) or [""]
+        for label, line in zip_longest([name], lines, fillvalue=""):
+            yield f"  {label.ljust(width)}{line}"
 
 
 def _last(name: str) -> str:
@@ -150,75 +170,6 @@ def _size(one: Run) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
-
-
-def lanes(one: Run) -> Iterator[str]:
-    """The steps in columns, one for each lane; those far from any deviation are left out."""
-    names = lanes_of(one.trace)
-    shown = _shown(one.trace)
-    width = max(18, (WIDTH - 10) // len(names) - 2)
-    yield "  step  " + "  ".join(name.ljust(width) for name in names).rstrip()
-    yield "  ────  " + "  ".join("─" * width for _ in names)
-    left_out = 0
-    for position, happening in enumerate(one.trace):
-        if position not in shown:
-            left_out += 1
-            continue
-        if left_out:
-            yield f"        ⋮ {_count(left_out, 'step')} by the default schedule"
-            left_out = 0
-        yield from _row(happening, names, width, has_rows=_has_rows(position, one.trace))
-    if one.broken is not None:
-        yield f"     ✗  {one.broken.claim}"
-
-
-def lanes_of(trace: Sequence[Happening]) -> list[str]:
-    """The lanes of a trace: the test, the driver, the tasks, the store."""
-    present = {happening.lane for happening in trace}
-    tasks = sorted(lane for lane in present if lane.startswith("task "))
-    return [lane for lane in (TEST, "driver", *tasks, "store") if lane in present]
-
-
-def _shown(trace: Sequence[Happening]) -> set[int]:
-    """The steps at which something deviates, those after, the last ones, the last snapshots and
-    restores, and the last that concern the user's code.
-    """
-    shown = set(range(max(0, len(trace) - AROUND), len(trace)))
-    decisive = [n for n, happening in enumerate(trace) if DECISIVE.search(happening.text)]
-    shown.update(decisive[-DECISIVE_MAX:])
-    of_user = [n for n, one in enumerate(trace) if one.calls or OF_USER.search(one.text)]
-    shown.update(of_user[-OF_USER_MAX:])
-    for position, happening in enumerate(trace):
-        if happening.deviation is not None:
-            shown |= set(range(max(0, position - 2), min(len(trace), position + AROUND // 2)))
-        elif happening.lane == TEST or happening.is_telling:
-            shown.add(position)
-    return shown
-
-
-def _has_rows(position: int, trace: Sequence[Happening]) -> bool:
-    if len(trace) - position <= ROWS_AT_END:
-        return True
-    return any(one.deviation is not None for one in trace[max(0, position - 1) : position + 1])
-
-
-def _row(happening: Happening, names: list[str], width: int, has_rows: bool) -> Iterator[str]:
-    column = names.index(happening.lane)
-    step = "{}:{}".format(*happening.at)
-    mark = "*" if happening.deviation is not None else " "
-    indent = " " * (column * (width + 2))
-    room = max(width, WIDTH + 18 - 8 - len(indent))
-    lines = wrap(happening.text, room) or [""]
-    yield f"{mark}{step:>6} {indent}{lines[0]}"
-    for line in lines[1:]:
-        yield f"        {indent}{line}"
-    for call in happening.calls:
-        for line in wrap(f"calls {call.text}", room - 2, subsequent_indent="  "):
-            yield f"        {indent}  {line}"
-    if has_rows:
-        for row in happening.rows:
-            for line in wrap(str(row), room - 2, subsequent_indent="  "):
-                yield f"        {indent}  {line}"
 
 
 def broken_text(broken: ClaimBroken) -> str:

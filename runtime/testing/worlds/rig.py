@@ -27,6 +27,7 @@ from epochgate.runtime.api.operator import Operator, Program, Work
 from epochgate.runtime.api.sink import SinkStart
 from epochgate.runtime.shell.job_master import JobMaster
 from epochgate.runtime.shell.post_commits import AfterCommit
+from epochgate.runtime.shell.worker import Worker
 from epochgate.runtime.source import SplitEnumerator
 from epochgate.runtime.source.coordinator import SourceCoordinator
 from epochgate.runtime.store import CheckpointShelf
@@ -135,6 +136,10 @@ class Rig:
         self.coordinators: dict[str, OperatorCoordinator] = {}
         self.enumerators: dict[str, SplitEnumerator] = {}
         """The last one of each source, also once its job is over."""
+        self.watches_operators = False
+        """Whether calls of operators are kept: of the one run that a report shows."""
+        self.seen: dict[int, Mapping[str, Operator]] = {}
+        """The operators of each subtask that were last open, where calls are kept."""
         self.committers: list[Committer] = []
         self.shelf = CheckpointShelf()
         self._parts: Prepared
@@ -171,12 +176,10 @@ class Rig:
             lead(coordinator, method, partial(self._lead_call, called, method))
         return coordinator
 
-    def _called(
-        self, operator_id: str, coordinator: OperatorCoordinator, method: str, *arguments: Any
-    ) -> None:
-        if not type(coordinator).__module__.startswith("epochgate."):
+    def _called(self, operator_id: str, user_code: Any, method: str, *arguments: Any) -> None:
+        if not type(user_code).__module__.startswith("epochgate."):
             told = ", ".join(short(each) for each in arguments if isinstance(each, PLAIN))
-            self.calls.append(Call(operator_id, f"{type(coordinator).__name__}.{method}({told})"))
+            self.calls.append(Call(operator_id, f"{type(user_code).__name__}.{method}({told})"))
 
     def _lead_call(
         self, called: Callable[..., None], method: str, call: Callable[..., Any], *arguments: Any
@@ -232,6 +235,12 @@ class Rig:
             if system not in self._heard:
                 self._heard.add(system)
                 system.observer = partial(self._task_row, process.subtask)
+                if self.watches_operators:
+                    heard = _HeardOperators(process.worker, self._called)
+                    system.bind("task", "operators", heard)
+        if self.watches_operators:
+            opened = {n: self.operators(n) for n in range(self.setup.subtasks)}
+            self.seen |= {subtask: each for subtask, each in opened.items() if each is not None}
 
     def _driver_row(
         self, machine: Machine, source: str, row: Row, arguments: tuple[Any, ...]
@@ -289,8 +298,37 @@ CALLS: Final = (
     "close",
 )
 """The methods of a coordinator whose calls a report shows, beside those of `_Snapshots`."""
+CALLS_OF_OPERATORS: Final = {
+    "restore": "open",
+    "snapshot": "snapshot",
+    "complete": "notify_checkpoint_complete",
+    "aborted": "notify_checkpoint_aborted",
+}
+"""What a task is told for its operators -> the call of each. That one gets an event, or is asked
+for committables, goes without saying behind the message or its snapshot.
+"""
 PLAIN: Final = (type(None), bool, int, float, str, bytes, list, tuple, dict)
 SHOWN_MAX: Final = 60
+
+
+class _HeardOperators:
+    """The operators of a task, as its machine speaks to them: each call is noted before it. The
+    user's objects are left as they are, since a snapshot may be all that an object has.
+    """
+
+    def __init__(self, worker: Worker, called: Callable[..., None]) -> None:
+        self._worker, self._called = worker, called
+
+    def __getattr__(self, message: str) -> Any:
+        call = getattr(self._worker, message)
+        method = CALLS_OF_OPERATORS.get(message)
+        return call if method is None else partial(self._lead, method, call)
+
+    def _lead(self, method: str, call: Callable[..., None], *arguments: Any) -> None:
+        for operator_id, operator in self._worker.program.operators.items():
+            told = (arguments[2] or {}).get(operator_id) if method == "open" else arguments[0]
+            self._called(operator_id, operator, method, told)
+        call(*arguments)
 
 
 class _Snapshots:

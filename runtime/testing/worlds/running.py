@@ -14,9 +14,10 @@ from epochgate.errors import UsageError
 from epochgate.fsm import Row
 from epochgate.runtime.testing.worlds.claims import ClaimBroken, Place
 from epochgate.runtime.testing.worlds.data import Draws, NoOutcome
+from epochgate.runtime.testing.worlds.differences import Sides, sides_of_assertion
 from epochgate.runtime.testing.worlds.escapes import Escapes
 from epochgate.runtime.testing.worlds.schedule import At, Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import Happening
+from epochgate.runtime.testing.worlds.trace import Happening, Keeps
 from epochgate.runtime.testing.worlds.world import World
 
 Body = Callable[[World], Any]
@@ -29,9 +30,9 @@ class Run:
     deviations: list[Deviation]
     trace: list[Happening]
     drawn: list[tuple[str, Any]]
-    choices: tuple[Any, ...]
-    """What Hypothesis has drawn, to draw it again."""
     broken: ClaimBroken | None
+    values: bytes = b""
+    """What Hypothesis has drawn, to draw it again, of a run that fails or is replayed."""
     cause: BaseException | None = None
     """The assertion that failed in the test's body."""
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
@@ -61,21 +62,23 @@ def run(
     draws: Draws,
     escapes: Escapes,
     *,
-    keeps_states: bool = False,
+    keeps: Keeps = "nothing",
 ) -> Run:
     """Run the body once, within `escapes`' guard.
 
     Raises UsageError for what the test cannot mean, and what stops a run without an outcome:
     `DrawnTooMuch`, an assumption of Hypothesis that does not hold, the end of a search.
     """
-    world = World(choosing, draws.draw, keeps_states=keeps_states)
+    world = World(choosing, draws.draw, keeps=keeps)
     broken, cause = None, None
     try:
         try:
-            with draws:
-                body(world)
-                world.calm()
+            body(world)
+            world.conclude()
         finally:
+            if draws.stop is not None:
+                escapes.found.clear()
+                raise draws.stop
             escapes.raise_first()
     except ClaimBroken as error:
         broken, cause = error, error.__cause__
@@ -85,18 +88,25 @@ def run(
         if type(error).__name__ == "UnsatisfiedAssumption":
             raise NoOutcome from error
         broken, cause = _failed(error), error
-    return _kept(world, draws, broken, cause)
+    one = _kept(world, broken, cause)
+    if broken is not None and broken.kind == "assertion" and isinstance(cause, AssertionError):
+        with world.only_looking():
+            broken.sides = _sides_of(cause, broken.place)
+    return one
 
 
-def _kept(
-    world: World, draws: Draws, broken: ClaimBroken | None, cause: BaseException | None
-) -> Run:
+def _sides_of(error: AssertionError, place: Place | None) -> Sides | None:
+    if place is None:
+        return None
+    return sides_of_assertion(error.__traceback__, place.file, place.line)
+
+
+def _kept(world: World, broken: ClaimBroken | None, cause: BaseException | None) -> Run:
     claims = world.claims
     return Run(
         deviations=world.deviations,
-        trace=world.trace,
+        trace=list(world.trace),
         drawn=world.drawn,
-        choices=draws.choices,
         broken=broken,
         cause=cause,
         taken=world.rows_taken,
@@ -113,7 +123,9 @@ def _failed(error: Exception) -> ClaimBroken:
     frames = [f for f in extract_tb(error.__traceback__) if not _is_ours(f.filename)]
     last = frames[-1] if frames else None
     place = None if last is None else Place(last.filename, last.lineno or 0)
-    text = str(error).split("\n")[0] or (last.line if last is not None and last.line else "assert")
+    told = str(error).split("\n")[0]
+    line = last.line if last is not None and last.line else "assert"
+    text = line if not told or told.startswith("assert ") else told
     if not isinstance(error, AssertionError):
         text = f"{type(error).__name__}: {text}"
     return ClaimBroken("assertion", text, str(error), place)

@@ -92,6 +92,10 @@ class Moment(Protocol):
         """To how many a deviation can happen at this moment."""
         ...
 
+    def doing(self) -> str:
+        """Tell what the job does, in a word."""
+        ...
+
 
 class Choosing(Protocol):
     """Decides what differs from the default schedule."""
@@ -112,6 +116,22 @@ class Listed:
     def at(self, moment: Moment) -> Sequence[Deviation]:
         """Return what the list has for this step."""
         return self._due.get(moment.at, ())
+
+
+class Looking:
+    """The default schedule, which is asked what could have deviated: `points` has each fault with
+    what the job was doing.
+    """
+
+    def __init__(self, kinds: Iterable[str]) -> None:
+        self._faults = [kind for kind in kinds if kind not in ORDERS]
+        self.points: set[tuple[str, str]] = set()
+
+    def at(self, moment: Moment) -> Sequence[Deviation]:
+        """Nothing."""
+        doing = moment.doing()
+        self.points |= {(kind, doing) for kind in self._faults if moment.options(kind)}
+        return ()
 
 
 RATES: Final = (0.003, 0.03, 0.1, 0.3)

@@ -16,7 +16,13 @@ from typing import Any, Final
 
 from epochgate.errors import UsageError
 from epochgate.fsm import Row
-from epochgate.runtime.testing.worlds.data import Draws, NoOutcome, packed, unpacked
+from epochgate.runtime.testing.worlds.data import (
+    Draws,
+    FirstDraw,
+    NoOutcome,
+    packed,
+    unpacked,
+)
 from epochgate.runtime.testing.worlds.escapes import Escapes, guarded
 from epochgate.runtime.testing.worlds.faults import FAULTS
 from epochgate.runtime.testing.worlds.motion import WorldMisused
@@ -25,13 +31,16 @@ from epochgate.runtime.testing.worlds.schedule import (
     ORDERS,
     At,
     AtRandom,
+    Choosing,
     Deviation,
     Listed,
+    Looking,
     TokenMalformed,
     deviations_of,
     token_of,
 )
-from epochgate.runtime.testing.worlds.shrinking import Shrinking
+from epochgate.runtime.testing.worlds.shrinking import Shrinking, is_like
+from epochgate.runtime.testing.worlds.trace import Keeps
 
 VALUES_TRIES_MAX: Final = 100
 """How often values are drawn until a run accepts them."""
@@ -76,6 +85,8 @@ class Found:
     """What a replayed run did not do of what its token says."""
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
     struck: set[tuple[str, str]] = field(default_factory=set)
+    points: set[tuple[str, str]] = field(default_factory=set)
+    """Each fault that could strike in the default schedule, with what the job was doing."""
     reached: dict[str, bool] = field(default_factory=dict)
     is_part: bool = False
     """Whether there were fewer runs than the test says, so that `sometimes` is not judged."""
@@ -95,12 +106,17 @@ class Found:
         return self.failure is None and (self.is_part or not self.never)
 
     @property
+    def unmet(self) -> set[tuple[str, str]]:
+        """The points at which a fault could strike, and struck in no run."""
+        return self.points - self.struck
+
+    @property
     def never(self) -> list[str]:
         """The texts of what should happen sometimes and never did."""
         return [text for text, has_come_true in self.reached.items() if not has_come_true]
 
 
-def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
+def parsed(word: str) -> tuple[list[Deviation], bytes]:
     """The deviations and the drawn values that a token names; raises TokenMalformed."""
     schedule, _, drawn = word.partition("+")
     deviations = deviations_of(schedule)
@@ -111,31 +127,31 @@ def parsed(word: str) -> tuple[list[Deviation], tuple[Any, ...] | None]:
                 f"there are {', '.join((*ORDERS, *FAULTS))}"
             )
     try:
-        choices = unpacked(drawn)
+        values = unpacked(drawn)
     except ValueError as error:
         raise TokenMalformed(
             f"{drawn!r} behind the + of the token holds no drawn values: copy the token as it is"
         ) from error
-    return deviations, choices
+    return deviations, values
 
 
-def missed(one: Run, deviations: list[Deviation], choices: tuple[Any, ...] | None) -> str:
+def missed(one: Run, deviations: list[Deviation], values: bytes) -> str:
     """Tell what a run did not do of a schedule, in words."""
     absent = [str(each) for each in deviations if each not in one.deviations]
     if absent:
         return f"the deviation{'s' * (len(absent) > 1)} {', '.join(absent)} did not happen"
-    if choices is not None and one.choices[: len(choices)] != choices:
+    if not one.values.startswith(values):
         return "the values of the token were not drawn"
     return ""
 
 
 def token(one: Run) -> str:
     """One word that replays a run: its schedule, and behind `+` what was drawn."""
-    drawn = packed(one.choices)
+    drawn = packed(one.values)
     return token_of(one.deviations) + (f"+{drawn}" if drawn else "")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Search:
     """Searches the runs of one test; `kinds` are the deviations that may happen."""
 
@@ -143,6 +159,8 @@ class Search:
     kinds: tuple[str, ...]
     faults_max: int
     node: str = ""
+    draws_values: bool = field(default=False, init=False)
+    """Whether a run has drawn a value; from then on Hypothesis begins each run."""
 
     def at_random(
         self,
@@ -190,8 +208,17 @@ class Search:
                 shrinking = Shrinking(lambda schedule, draws: self.listed(schedule, draws, escapes))
                 found.failure = shrinking.shrunk(found.first)
             found.tries = shrinking.tries
-        self.replay(token(found.failure))  # once more, for what it logs
+        self.show(found)
         found.seconds += _now_s() - began_s
+
+    def show(self, found: Found) -> None:
+        """Run the failure that a search has found once more, for what it logs, and with what the
+        user's objects have behind each step.
+        """
+        assert found.failure is not None
+        again = self.replay(token(found.failure)).failure
+        if again is not None and is_like(again, found.failure):
+            found.failure = again
 
     def _is_late(self, began_s: float, seconds: float | None) -> bool:
         return seconds is not None and _now_s() - began_s > seconds
@@ -201,7 +228,7 @@ class Search:
         for attempt in range(VALUES_TRIES_MAX):
             one = self.listed([], Draws(attempt), escapes)
             if one is not None:
-                self._insist_on_repeat(one, self.listed([], Draws(attempt), escapes))
+                self._insist_on_repeat(one, self._look(found, attempt, escapes))
                 self._add(one, found, attempt)
                 return one
         raise WorldMisused(
@@ -213,10 +240,10 @@ class Search:
         """The steps of the longest of some runs of the default schedule; the same for all seeds, so
         that a seed alone is what it is among others.
         """
-        for attempt in range(REACH_TRIES if longest.choices else 0):
+        for attempt in range(REACH_TRIES if longest.drawn else 0):
             if found.first is not None:
                 break
-            one = self.listed([], Draws(attempt), escapes)
+            one = self._look(found, attempt, escapes)
             if one is None:
                 continue
             if one.broken is not None:
@@ -225,29 +252,41 @@ class Search:
                 longest = one
         return longest.moments
 
+    def _look(self, found: Found, attempt: int, escapes: Escapes) -> Run | None:
+        """Run the default schedule, and see at which points faults could strike."""
+        looking = Looking(self.kinds)
+
+        def afresh() -> Choosing:
+            nonlocal looking
+            looking = Looking(self.kinds)
+            return looking
+
+        one = self._run(afresh, Draws(attempt), escapes)
+        found.points |= looking.points
+        return one
+
     def _one_at_random(self, seed: int, steps: list[At], found: Found, escapes: Escapes) -> None:
-        choosing = AtRandom(seed, self.faults_max, steps, self.kinds)
-        try:
-            one = run(self.body, choosing, Draws(seed), escapes)
-        except NoOutcome:
-            return
-        self._add(one, found, seed)
+        def choosing() -> Choosing:
+            return AtRandom(seed, self.faults_max, steps, self.kinds)
+
+        one = self._run(choosing, Draws(seed), escapes)
+        if one is not None:
+            self._add(one, found, seed)
 
     def _add(self, one: Run, found: Found, seed: int) -> None:
         found.add(one)
         if one.broken is not None:
             found.seed, found.first = seed, one
 
-    def replay(self, word: str, keeps_states: bool = False) -> Found:
-        """Run what a token says, without shrinking; raises TokenMalformed. `keeps_states`: the
-        trace has the state of every machine behind each step.
+    def replay(self, word: str, keeps: Keeps = "own") -> Found:
+        """Run what a token says, without shrinking; raises TokenMalformed. `keeps`: what the trace
+        has behind each step.
         """
-        deviations, choices = parsed(word)
+        deviations, values = parsed(word)
         found = Found(self.node)
-        draws = Draws(0, choices, goes_on=True)
         with guarded() as escapes:
             try:
-                one = run(self.body, Listed(deviations), draws, escapes, keeps_states=keeps_states)
+                one = self.once(lambda: Listed(deviations), Draws(0, values), escapes, True, keeps)
             except NoOutcome:
                 found.missed = "the test refuses the values that are drawn"
                 return found
@@ -255,15 +294,44 @@ class Search:
         if one.broken is not None:
             found.failure = found.first = one
         else:
-            found.missed = missed(one, deviations, choices)
+            found.missed = missed(one, deviations, values)
         return found
 
     def listed(self, deviations: list[Deviation], drawing: Draws, escapes: Escapes) -> Run | None:
         """Run one schedule; None without an outcome."""
+        return self._run(lambda: Listed(deviations), drawing, escapes)
+
+    def _run(
+        self, makes_choosing: Callable[[], Choosing], drawing: Draws, escapes: Escapes
+    ) -> Run | None:
         try:
-            return run(self.body, Listed(deviations), drawing, escapes)
+            return self.once(makes_choosing, drawing, escapes)
         except NoOutcome:
             return None
+
+    def once(
+        self,
+        makes_choosing: Callable[[], Choosing],
+        draws: Draws,
+        escapes: Escapes,
+        keeps_values: bool = False,
+        keeps: Keeps = "nothing",
+    ) -> Run:
+        """Run the test once, by Hypothesis if it draws; `keeps_values` also of a run that holds all
+        claims. Raises NoOutcome, and what `run` raises.
+        """
+
+        def act() -> Run:
+            return run(self.body, makes_choosing(), draws, escapes, keeps=keeps)
+
+        if not self.draws_values:
+            try:
+                return act()
+            except FirstDraw:
+                self.draws_values = True
+        one, values = draws.around(act, lambda one: keeps_values or one.broken is not None)
+        one.values = values
+        return one
 
     def _insist_on_repeat(self, one: Run, again: Run | None) -> None:
         if again is None:

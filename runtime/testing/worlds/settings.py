@@ -23,6 +23,8 @@ class Chosen:
     """The seed of the first run: the same in each session, so that a result repeats."""
     effort: float = 1.0
     """How many runs for each that a test says."""
+    is_whole: bool = False
+    """Whether reports show the whole schedule."""
     found: dict[str, Found] = field(default_factory=dict)
     """What each test came to, by its name."""
 

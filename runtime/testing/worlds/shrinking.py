@@ -7,11 +7,12 @@ same schedule.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from epochgate.runtime.testing.worlds.data import Draws, shrunk
+from epochgate.runtime.testing.worlds.data import Draws, by_hypothesis
 from epochgate.runtime.testing.worlds.running import Run
 from epochgate.runtime.testing.worlds.schedule import Deviation
 
@@ -47,15 +48,16 @@ class Shrinking:
         return best
 
     def _size(self, one: Run) -> tuple[Any, ...]:
-        return one.faults, len(one.deviations), one.choices, tuple(one.deviations)
+        values = len(one.values), one.values
+        return one.faults, len(one.deviations), values, tuple(one.deviations)
 
     def _same(self, failing: Run, deviations: list[Deviation]) -> Run | None:
         """The run of these deviations, if it breaks the same claim."""
         if self.tries >= TRIES_MAX:
             return None
         self.tries += 1
-        one = self._again(deviations, Draws(0, failing.choices or None))
-        return one if one is not None and _breaks_like(one, failing) else None
+        one = self._again(deviations, Draws(0, failing.values))
+        return one if one is not None and is_like(one, failing) else None
 
     def _with_fewer(self, best: Run) -> Run:
         """Leave out deviations, faults first: many at once, then one by one."""
@@ -86,40 +88,42 @@ class Shrinking:
         return one if one is not None and self._size(one) < self._size(best) else best
 
     def _with_simpler_values(self, best: Run) -> Run:
-        if not best.choices:
+        if not best.values:
             return best
-        kept: dict[tuple[Any, ...], Run] = {}
-
-        def fails(drawing: Any) -> bool:
-            one = self._with_values(best, drawing)
-            if one is None:
-                return False
-            kept[tuple(drawing.conjecture_data.choices)] = one
-            return True
-
-        choices = shrunk(best.choices, fails, DATA_TRIES_MAX)
-        simpler = kept.get(choices)
-        if simpler is None:
+        found = by_hypothesis().shrunk(
+            best.values, lambda data: self._with_values(best, data), DATA_TRIES_MAX
+        )
+        if found is None:
             return best
-        simpler.choices = choices
-        return simpler
+        simpler, values = found
+        self.tries += 1
+        one = self._again(simpler.deviations, Draws(0, values))
+        return one if one is not None and is_like(one, best) else best
 
-    def _with_values(self, best: Run, drawing: Any) -> Run | None:
+    def _with_values(self, best: Run, data: Any) -> Run | None:
         """The run with these values, if it breaks the same claim. Where the test makes fewer calls
         with them, the deviations may be as much earlier, so that they meet the same calls as
         before.
         """
+        drawn: list[Any] = []
+
+        def draw(strategy: Any) -> Any:
+            value = data.draw(strategy)
+            drawn.append(_copied(value))
+            return value
+
         self.tries += 1
-        one = self._again(best.deviations, Draws(drawing=drawing))
-        if one is None or _breaks_like(one, best):
+        one = self._again(best.deviations, Draws(draw=draw))
+        if one is None or is_like(one, best):
             return one
         fewer = best.calls - one.calls
         earlier = [_called_earlier(each, fewer) for each in best.deviations]
         if fewer < 1 or earlier == best.deviations:
             return None
         self.tries += 1
-        other = self._again(earlier, Draws(0, tuple(drawing.conjecture_data.choices)))
-        return other if other is not None and _breaks_like(other, best) else None
+        again = iter(drawn)
+        other = self._again(earlier, Draws(draw=lambda strategy: next(again)))
+        return other if other is not None and is_like(other, best) else None
 
     def _with_earlier(self, best: Run) -> Run:
         """Let each fault be a plain one, and each deviation happen as early as it shows the same,
@@ -136,10 +140,19 @@ class Shrinking:
         return best
 
 
-def _breaks_like(one: Run, other: Run) -> bool:
+def is_like(one: Run, other: Run) -> bool:
+    """Return whether two runs break the same claim."""
     if one.broken is None or other.broken is None:
         return False
     return one.broken.is_like == other.broken.is_like
+
+
+def _copied(value: Any) -> Any:
+    """A value as it was drawn, whatever the test makes of it."""
+    try:
+        return copy.deepcopy(value)
+    except (TypeError, RuntimeError):  # a generator or a function's closure, say
+        return value
 
 
 def _moved(one: Run, draws: random.Random) -> list[Deviation]:

@@ -66,7 +66,10 @@ class Simulation:
         """Raise the failure of a search. Raises SimulationFailed, NotReplayed, Vacuous."""
         __tracebackhide__ = True
         if found.failure is not None and found.failure.broken is not None:
-            raise SimulationFailed(report(self.name, found)) from found.failure.cause
+            told = report(self.name, found, is_whole=CHOSEN.is_whole)
+            has_sides = found.failure.broken.sides is not None  # pytest would tell them once more
+            is_enough = has_sides and not CHOSEN.is_whole
+            raise SimulationFailed(told) from (None if is_enough else found.failure.cause)
         if found.missed:
             raise NotReplayed(
                 f"{self.name}: {found.missed}: the test has changed since the report, or "

@@ -43,6 +43,7 @@ class Scanned:
     failing_seed: int | None = None
     taken: set[tuple[str, str, Row]] = field(default_factory=set)
     struck: set[tuple[str, str]] = field(default_factory=set)
+    points: set[tuple[str, str]] = field(default_factory=set)
     reached: dict[str, bool] = field(default_factory=dict)
 
 
@@ -82,6 +83,7 @@ def scan(part: Part) -> Scanned:
         None if found.first is None else found.seed,
         found.taken,
         found.struck,
+        found.points,
         found.reached,
     )
 
@@ -94,6 +96,7 @@ def add(found: Found, scanned: Scanned) -> None:
     found.seconds += scanned.seconds
     found.taken |= scanned.taken
     found.struck |= scanned.struck
+    found.points |= scanned.points
     for text, has_come_true in scanned.reached.items():
         found.reached[text] = found.reached.get(text, False) or has_come_true
 

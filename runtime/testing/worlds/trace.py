@@ -5,19 +5,23 @@ took. The words of a move are made before it, from the message that is about to 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from epochgate.fsm.inside import machine_behind
+from epochgate.runtime.api.operator import Operator
 from epochgate.runtime.api.plain_values import PLAIN_TYPES
 from epochgate.runtime.source import SourceSplit, SplitEnumerator, events
 from epochgate.runtime.source.split import unpack_splits
+from epochgate.runtime.testing.worlds.differences import Change, Own, content
 from epochgate.runtime.testing.worlds.line import Mover
 from epochgate.runtime.testing.worlds.rig import SHOWN_MAX, Call, Rig, RowTaken
 from epochgate.runtime.testing.worlds.schedule import At, Deviation
 
 TEST: Final = "test"
+Keeps = Literal["nothing", "own", "states"]
+"""What a trace has behind each step: what the user's objects have, or the states of all beside."""
 
 
 @dataclass
@@ -32,10 +36,14 @@ class Happening:
     rows: list[RowTaken] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     """The calls of the user's coordinators in it."""
+    is_fault: bool = False
+    """Whether it is a fault that the test itself injects."""
     is_telling: bool = False
-    """Whether every report shows it, however far from a deviation it is."""
+    """Whether it goes before other steps in a report, however far from a deviation it is."""
     after: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The states behind it, where they are kept."""
+    changes: list[Change] = field(default_factory=list)
+    """What it changed in the user's objects, where a report is to show it."""
 
     def __str__(self) -> str:
         return f"{self.at[0]}:{self.at[1]} {self.now_s:g} {self.lane}: {self.text}"
@@ -101,10 +109,10 @@ def _enumerator(operator_id: str) -> str:
     return f"enumerator {operator_id}"
 
 
-def _of_enumerator(enumerator: SplitEnumerator) -> dict[str, str]:
+def _of_enumerator(enumerator: SplitEnumerator) -> dict[str, Any]:
     """Its attributes, also those of epochgate's own queue of splits; splits by their ids."""
     named = {name: _with_ids(value) for name, value in vars(enumerator).items()}
-    return {name.lstrip("_"): short(repr(v)) for name, v in named.items() if _is_plain(v)}
+    return {name.lstrip("_"): value for name, value in named.items() if _is_plain(value)}
 
 
 def _with_ids(value: Any) -> Any:
@@ -121,8 +129,27 @@ def _task(subtask: int) -> str:
 
 def own_values(rig: Rig) -> dict[str, dict[str, str]]:
     """The plain values that the user's objects have, each in one line: of the coordinators, and of
-    the operators that are open.
+    the operators that are open or were when they were last seen.
     """
+    found = _own(rig)
+    for subtask, opened in rig.seen.items():
+        if _task(subtask) not in found:
+            found[f"{_task(subtask)}, gone"] = _of_task(opened)
+    return {
+        name: {key: short(repr(value)) for key, value in own.items()}
+        for name, own in sorted(found.items())
+        if own
+    }
+
+
+def contents(rig: Rig) -> Own:
+    """The same, to be compared: of what is open now, as it is now."""
+    return {
+        name: {key: content(value) for key, value in own.items()} for name, own in _own(rig).items()
+    }
+
+
+def _own(rig: Rig) -> dict[str, dict[str, Any]]:
     found = {
         _coordinator(operator_id): _plain(coordinator)
         for operator_id, coordinator in rig.coordinators.items()
@@ -130,25 +157,25 @@ def own_values(rig: Rig) -> dict[str, dict[str, str]]:
     for operator_id, enumerator in rig.enumerators.items():
         found[_enumerator(operator_id)] = _of_enumerator(enumerator)
     for subtask in range(rig.setup.subtasks):
-        opened = rig.operators(subtask) or {}
-        own = {
-            key if len(opened) == 1 else f"{operator_id}.{key}": value
-            for operator_id, operator in opened.items()
-            for key, value in _plain(operator).items()
-        }
-        found[_task(subtask)] = own
-    return {name: own for name, own in found.items() if own}
+        if (opened := rig.operators(subtask)) is not None:
+            found[_task(subtask)] = _of_task(opened)
+    return found
 
 
-def _plain(user_code: Any) -> dict[str, str]:
+def _of_task(opened: Mapping[str, Operator]) -> dict[str, Any]:
+    return {
+        key if len(opened) == 1 else f"{operator_id}.{key}": value
+        for operator_id, operator in opened.items()
+        for key, value in _plain(operator).items()
+    }
+
+
+def _plain(user_code: Any) -> dict[str, Any]:
     """Nothing for what is epochgate's own, a source's coordinator for instance."""
     if type(user_code).__module__.startswith("epochgate."):
         return {}
-    return {
-        name: short(repr(value))
-        for name, value in getattr(user_code, "__dict__", {}).items()
-        if _is_plain(value)
-    }
+    values = getattr(user_code, "__dict__", {})
+    return {name: value for name, value in values.items() if _is_plain(value)}
 
 
 def _is_plain(value: Any) -> bool:

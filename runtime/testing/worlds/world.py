@@ -32,7 +32,7 @@ from epochgate.runtime.testing.worlds.rig import (
     Setup,
 )
 from epochgate.runtime.testing.worlds.schedule import Choosing, Deviation
-from epochgate.runtime.testing.worlds.trace import own_values
+from epochgate.runtime.testing.worlds.trace import Keeps, own_values
 
 
 class World(Motion):
@@ -46,9 +46,9 @@ class World(Motion):
         draw: Callable[[Any], Any],
         *,
         seed: int = 0,
-        keeps_states: bool = False,
+        keeps: Keeps = "nothing",
     ) -> None:
-        super().__init__(choosing, keeps_states)
+        super().__init__(choosing, keeps)
         self._draw = draw
         self._calls: int | None = None
         self.drawn: list[tuple[str, Any]] = []
@@ -118,6 +118,7 @@ class World(Motion):
                 "a world has one job; pass all providers to a single call of world.job"
             )
         self._job = WorldJob(self, Rig(setup))
+        self._job.rig.watches_operators = self._keeps != "nothing"
         self.say(f"a job of {setup.subtasks} subtask{'s' * (setup.subtasks > 1)} starts")
         self.move()
         return self._job
@@ -236,6 +237,15 @@ class World(Motion):
             job.start_again()
         for claim in self.claims.eventually.values():
             self._come_true(claim)
+
+    def conclude(self) -> None:
+        """End the faults if the test has not, and look once more at what should happen sometimes:
+        no step follows that does.
+        """
+        self.calm()
+        if self._job is not None:
+            with self.only_looking():
+                self.claims.look()
 
     def _come_true(self, claim: Claim) -> None:
         job = self.the_job

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from epochgate.spark.files import BadRow, DelimiterDoubtful, Dialect, FileEnumeration
-from epochgate.spark.files.agreement import ReadingChanged
+from epochgate.spark.files.asked import ReadingChanged
 from epochgate.spark.files.dialect import DialectUnusable, delimiter_named
 from tests.spark.files.reading import batches, rows, write
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from epochgate.commands.progress import FilesDone
+from epochgate.jobs.totals import FilesDone
 from epochgate.runtime import CheckpointEnded, JobEnded, JobEvent, JobListener
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
 from epochgate.spark.ingest import IngestFailed, IngestOptions, ingest

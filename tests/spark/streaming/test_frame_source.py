@@ -97,5 +97,27 @@ def test_spark_reads_files_as_a_frame(landing: Path) -> None:
     told = read.load(str(landing))
     assert told.dtypes == [("zip", "string"), ("id", "bigint")]
     assert sorted((row.id, row.zip) for row in told.collect()) == ROWS
+    named = read.option("addColumn", "from=file.name,n=file.row").load(str(landing))
+    assert sorted((row.id, row["from"], row.n) for row in named.collect()) == [
+        (1, "a.csv", 1),
+        (2, "b.csv", 1),
+        (3, "b.csv", 2),
+    ]
+    read = spark.read.format("epochgate")
     declared = read.schema("zip string, id decimal(5,1)").option("source", str(landing)).load()
     assert sorted(map(str, (row.id for row in declared.collect()))) == ["1.0", "2.0", "3.0"]
+
+
+PLACES = t.StructType([*ZIP.fields, t.StructField("n", t.LongType())])
+
+
+def test_a_frame_says_where_a_row_comes_from(landing: Path) -> None:
+    options = {"source": str(landing), "addColumn": "file.name, n=file.row"}
+    parsed = parse_source(options, of_frame=True)
+    with pytest.raises(OptionsWrong, match="adds 'file_name'"):
+        FrameReader(parsed, PLACES).partitions()
+    parsed = parse_source({**options, "addColumn": "n=file.row"}, of_frame=True)
+    reader = FrameReader(parsed, PLACES)
+    rows = [one for part in reader.partitions() for one in reader.read(part)]
+    found = [tuple(row.values()) for batch in rows for row in batch.to_pylist()]
+    assert found == [(1, "01234", 1), (2, "5", 1), (3, "6", 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,32 @@ def test_a_source_of_the_users_is_read_as_a_resident_job_reads_it(
     options = {"maxSplitsPerBatch": "2", "source.folder": str(pages)}
     batches.run(named, "id long, page string", **options)
     assert batches.seen == [(0, [97, 98, 197, 198]), (1, [99, 199])]
+
+
+def test_rows_of_a_batch_that_runs_again_come_from_the_same_places(
+    spark: Any, tmp_path: Path
+) -> None:
+    from pyspark.errors.exceptions.base import StreamingQueryException
+
+    land(tmp_path, 0, 2)
+    batches = Batches(spark, tmp_path)
+    seen: list[list[tuple[int, str, int]]] = []
+
+    def note(frame: Any, batch: int) -> None:
+        seen.append(sorted((row.id, row.source_file, row.n) for row in frame.collect()))
+        if len(seen) == 1:
+            raise OSError("the first time")
+
+    batches._note = note  # type: ignore[method-assign]  # of rows, not of ids
+    added = "source_file=file.path,n=file.row"
+    for _ in range(2):
+        with contextlib.suppress(StreamingQueryException):
+            batches.run(str(tmp_path / "landing"), addColumn=added)
+    assert (
+        seen[0]
+        == seen[1]
+        == [
+            (number, str(tmp_path / "landing" / f"{number // ROWS:03}.parquet"), number % ROWS + 1)
+            for number in range(2 * ROWS)
+        ]
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from epochgate.spark.delta_sink import (
     DeltaLog,
     DeltaSink,
     DeltaTarget,
+    LogFailed,
     LogOvertaken,
     TableAhead,
     TableBehind,
@@ -177,6 +180,30 @@ def test_of_two_drivers_that_make_the_table_the_second_is_refused(table: Path) -
         zombie.commit(1, stage(table, "r1", [7]))
     assert rows(table) == [1]
     successor.release()
+
+
+def test_of_many_that_make_one_table_at_once_one_does(tmp_path: Path) -> None:
+    """The library alone repeats the making as the next version, with the same application."""
+    for number in range(10):
+        place = tmp_path / str(number)
+        made: list[int] = []
+        barrier = threading.Barrier(4)
+
+        def make(at: int, place: Path, made: list[int], barrier: threading.Barrier) -> None:
+            log = DeltaLog(str(place))
+            barrier.wait()
+            with contextlib.suppress(LogOvertaken, LogFailed):
+                log.create(pa.schema([("x", pa.int64())]), [], {"job": 1, f"m{at}": 1}, {})
+                made.append(at)
+
+        threads = [
+            threading.Thread(target=make, args=(at, place, made, barrier)) for at in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == len(entries(place)) == 1
 
 
 def test_another_writer_of_the_table_is_no_conflict(table: Path) -> None:
