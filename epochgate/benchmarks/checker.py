@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from epochgate.benchmarks.figures import Table, number
 from epochgate.benchmarks.promela import ENCODINGS, promela
@@ -40,19 +41,21 @@ CFLAGS = ("-O3", "-march=native", "-w", "-DSAFETY", "-DMEMLIM=14000", "-DVECTORS
 VARIANTS = {"packed": ("-DNOCOMP", "-DNOREDUCE"), "channels": ("-DNOREDUCE",)}
 """What each encoding is compiled with: the fastest that was found for it."""
 
-SHOWN = """
-found = result.to_json()
-json.dump({name: found[name] for name in ("states", "transitions", "search_seconds",
-    "bytes_per_state")}, sys.stdout)
-"""
-
-CHECK = f"""
+SYSTEM = """
 import json, sys
 from importlib import import_module
-from epochgate.fsm.checker import check
 module, system = sys.argv[1].split(":")
-system = getattr(import_module(module), system)
-result = check(system(**json.loads(sys.argv[2])), **json.loads(sys.argv[3]))
+system = getattr(import_module(module), system)(**json.loads(sys.argv[2]))
+options = json.loads(sys.argv[3])
+"""
+SHOWN = """
+found = {**result.to_json(), "processor_seconds": measured_s}
+json.dump({name: found[name] for name in ("states", "transitions", "search_seconds",
+    "processor_seconds", "bytes_per_state")}, sys.stdout)
+"""
+CHECK = f"""{SYSTEM}
+from epochgate.fsm.checker import check
+result, measured_s = check(system, **options), None
 {SHOWN}"""
 REFERENCE = "epochgate.models.studies.reference:Reference"
 
@@ -165,10 +168,11 @@ def _compare(who: str, found: tuple[int, int], wanted: tuple[int, int] | None) -
 def search(
     system: str,
     constants: Mapping[str, int],
-    options: Mapping[str, int],
+    options: Mapping[str, Any],
     samples: Samples,
     expected: tuple[int, int] | None,
     program: str = CHECK,
+    timeout_s: float = TIMEOUT_S,
 ) -> tuple[int, int]:
     """Check in a process of its own, without compiled code from earlier runs.
 
@@ -179,7 +183,7 @@ def search(
         [sys.executable, "-c", program, system, json.dumps(constants), json.dumps(options)],
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=timeout_s,
         check=True,
         env={**os.environ, "EPOCHGATE_CACHE": ""},
     )
@@ -187,6 +191,7 @@ def search(
     counted = found["states"], found["transitions"]
     _compare("epochgate", counted, expected)
     samples.search_s.append(found["search_seconds"])
+    samples.processor_s.append(found["processor_seconds"] or 0.0)
     samples.total_s.append(time.perf_counter() - begun_s)
     samples.state_bytes = found["bytes_per_state"]
     return counted

@@ -28,21 +28,26 @@ from tests.zoo.plants import Plant
 
 Make = Callable[[], ClosedSystem]
 SMALL = (
-    "any_beginning",
-    "arithmetic",
-    "beginnings",
-    "broken",
-    "choices",
-    "containers",
-    "gymnasium",
-    "independent",
-    "lighting",
-    "relay",
-    "small_systems",
-    "token_ring",
-    "wandering",
+    "epochgate.benchmarks.independent",
+    *(
+        f"tests.checker.{module}"
+        for module in (
+            "any_beginning",
+            "arithmetic",
+            "beginnings",
+            "broken",
+            "choices",
+            "containers",
+            "gymnasium",
+            "lighting",
+            "relay",
+            "small_systems",
+            "token_ring",
+            "wandering",
+        )
+    ),
 )
-"""Modules of `tests/checker` with systems."""
+"""Modules with small systems."""
 BOUNDLESS = ("any_beginning.AnyBeginning",)
 """Systems that are shown by induction alone."""
 CROWDS = 6
@@ -116,8 +121,8 @@ def _planted(plant: Plant, where: Bounds) -> ClosedSystem:
 
 
 def _small() -> Iterator[tuple[str, Make]]:
-    for name in SMALL:
-        module = import_module(f"tests.checker.{name}")
+    for path in SMALL:
+        module, name = import_module(path), path.rpartition(".")[2]
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, ClosedSystem) and kind.STEPS:
                 spelled = f"{name}.{kind.__name__}"

@@ -119,3 +119,27 @@ class HopefulCells(Cells):
     @always("every cell lives, or began dead")
     def is_alive(self) -> bool:
         return all(self.cell[c].age > 0 for c in range(self.cells))
+
+
+class Shares(Cells):
+    """Claims that fail where they divide by 0, and in a method that they call."""
+
+    age_max: int
+
+    @always("the first cell is not much older")
+    def is_young(self) -> bool:
+        return self.cell[1].is_fed and self.cell[0].age // self.cell[1].age <= 1
+
+    @always("the shares of those that are fed are even")
+    def is_even(self) -> bool:
+        total = 0
+        for c in range(self.cells):
+            if self.cell[c].is_fed:
+                total += self.share(self.cell[c].age)
+        return total % 2 == 0
+
+    def share(self, age: int) -> int:
+        if age == 0:
+            return 7
+        assert age < self.age_max
+        return 12 // (age - 1)

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import random
 from itertools import chain, islice
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from epochgate.fsm.checker.compiler.lowering import Lowering
+from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
+from epochgate.fsm.checker.compiler.vector_target import NO_FAULT, satisfying
+from epochgate.fsm.checker.engines import initial as initial_combinations
 from epochgate.fsm.checker.engines.search import canonical
 from epochgate.models.studies.reference import Reference
+from tests.checker.arithmetic import Arithmetic, Dividing
+from tests.checker.beginnings import Cells, Shares, TokenRing
+from tests.checker.gymnasium import Gymnasium
+from tests.checker.random_systems import random_system
+from tests.checker.relay import Relay
 from tests.checker.searching import explored, made
 from tests.checker.small_systems import House
 
@@ -76,3 +87,70 @@ def test_a_descent_begins_in_each_of_them(engine: str) -> None:
     assert deep.descend(lambda: None) is None
     found = {deep.words(state) for state in chain.from_iterable(deep.everything())}
     assert (found, deep.transitions) == (broad.states, broad.transitions)
+
+
+def one_by_one(
+    target: PythonTarget, functions: list[str], states: list[tuple[int, ...]]
+) -> tuple[list[tuple[int, ...]], int]:
+    """The states in which all functions hold, and the first fault."""
+    kept, first = [], NO_FAULT
+    for state in states:
+        try:
+            if all(target.value(function, state) for function in functions):
+                kept.append(state)
+        except StepFault as fault:
+            first = fault.number if first == NO_FAULT else first
+    return kept, first
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        *(pytest.param(seed, id=f"random-{seed}") for seed in range(25)),
+        *(
+            Reference(N=1, C=1),
+            Gymnasium(),
+            Relay(),
+            Arithmetic(),
+            Dividing(),
+            Shares(cells=4, age_max=5),
+        ),
+    ],
+    ids=lambda system: type(system).__name__,
+)
+def test_states_are_judged_together_as_one_by_one(system: Any, tmp_path: Path) -> None:
+    made_system = random_system(system, tmp_path)() if isinstance(system, int) else system
+    program = Lowering(made_system).program()
+    target, draw = PythonTarget(program), random.Random(7)
+    # Most are no states of the system: they lead into the branches for faults, too.
+    cells = [cell for cell in program.cells.values() if cell.bits]
+    states = [program.initial]
+    while len(states) < 700:
+        words = [*draw.choice(states)]
+        for cell in draw.choices(cells, k=3):
+            words[cell.word] ^= draw.getrandbits(cell.bits) << cell.shift
+        states.append(tuple(words))
+    columns = [np.array(column) for column in zip(*states, strict=True)]
+    functions = [*program.properties.values(), *(step.enabled for step in program.steps)]
+    faults = set()
+    for chosen in [
+        *([name] for name in functions),
+        *(draw.choices(functions, k=3) for _ in "12345"),
+    ]:
+        together, fault = satisfying(program, columns, chosen)
+        expected = one_by_one(target, chosen, states)
+        assert ([*zip(*(word.tolist() for word in together), strict=True)], fault) == expected
+        faults.add(fault)
+    if isinstance(system, Shares):
+        assert len(faults) > 2
+
+
+@pytest.mark.parametrize("system", [Cells(cells=3), TokenRing()])
+def test_combinations_are_those_that_are_made_without_numpy(
+    system: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Lowering(system).program()
+    plain = initial_combinations.initial_states(program, "it")
+    monkeypatch.setattr(initial_combinations, "FEW", 0)
+    monkeypatch.setattr(initial_combinations, "TOGETHER", 7)
+    assert initial_combinations.initial_states(program, "it") == plain

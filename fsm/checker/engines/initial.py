@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from math import prod
+from typing import Any, NoReturn
 
 from epochgate.fsm.checker.compiler.ir import Program
 from epochgate.fsm.checker.compiler.layout import INITIAL_MAX
 from epochgate.fsm.checker.compiler.python_target import PythonTarget, StepFault
 from epochgate.fsm.checker.engines.search import Words
 from epochgate.fsm.errors import DeclarationError
+
+FEW = 1 << 10
+"""Combinations for which numpy is not imported."""
+TOGETHER = 1 << 14
 
 
 def initial_states(program: Program, system: str) -> list[Words]:
@@ -23,6 +29,25 @@ def initial_states(program: Program, system: str) -> list[Words]:
             f"{INITIAL_MAX:,} at most: {', '.join(program.starts)}; let fewer of them begin with "
             f"several values, or choose some in a first step"
         )
+    if count > FEW and find_spec("numpy"):
+        found = [
+            state
+            for first in range(0, count, TOGETHER)
+            for state in _together(program, first, min(first + TOGETHER, count), system)
+        ]
+    else:
+        found = _one_by_one(program, system)
+    if not found:
+        conditions = program.start_conditions
+        raise DeclarationError(
+            f"{system} has no initial state: {' and '.join(conditions)} hold together in none of "
+            f"{count:,}; weaken `initially`, or let fields begin with more values"
+        )
+    return found
+
+
+def _one_by_one(program: Program, system: str) -> list[Words]:
+    """The states in which every start condition holds."""
     states = [program.initial]
     for name, bits in program.starts.items():
         cell = program.cells[name]
@@ -33,23 +58,34 @@ def initial_states(program: Program, system: str) -> list[Words]:
             for state in states
             for more in added
         ]
-    return _allowed(program, states, system) if program.start_conditions else states
-
-
-def _allowed(program: Program, states: list[Words], system: str) -> list[Words]:
-    """The states in which every start condition holds."""
+    if not program.start_conditions:
+        return states
     target = PythonTarget(program)
-    conditions = program.start_conditions
     try:
-        found = [s for s in states if all(target.holds(name, s) for name in conditions)]
+        return [s for s in states if all(target.holds(n, s) for n in program.start_conditions)]
     except StepFault as fault:
-        about = program.faults[fault.number]
-        raise DeclarationError(
-            f"{about.file}:{about.line}: {about.message}, in an initial state of {system}"
-        ) from None
-    if not found:
-        raise DeclarationError(
-            f"{system} has no initial state: {' and '.join(conditions)} hold together in none of "
-            f"{len(states):,}; weaken `initially`, or let fields begin with more values"
-        )
-    return found
+        _refuse(program, fault.number, system)
+
+
+def _together(program: Program, first: int, end: int, system: str) -> Any:
+    """The states with these numbers in which every start condition holds."""
+    import numpy as np
+    from epochgate.fsm.checker.compiler.vector_target import NO_FAULT, satisfying
+
+    numbers = np.arange(first, end)
+    words = [np.full(end - first, word) for word in program.initial]
+    for name, bits in reversed(program.starts.items()):
+        cell = program.cells[name]
+        numbers, position = np.divmod(numbers, len(bits))
+        words[cell.word] += (np.array(bits)[position] - bits[0]) << cell.shift
+    allowed, fault = satisfying(program, words, program.start_conditions)
+    if fault != NO_FAULT:
+        _refuse(program, fault, system)
+    return zip(*(word.tolist() for word in allowed), strict=True)
+
+
+def _refuse(program: Program, fault: int, system: str) -> NoReturn:
+    about = program.faults[fault]
+    raise DeclarationError(
+        f"{about.file}:{about.line}: {about.message}, in an initial state of {system}"
+    )
