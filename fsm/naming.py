@@ -98,3 +98,16 @@ def unnamed(value: Any) -> Any:
     if isinstance(value, list):
         return [unnamed(one) for one in value]
     return int(value) if isinstance(value, Named) else value
+
+
+def worded(value: Any) -> Any:
+    """Plain data with a text for each number that has a name, for a page that shows it.
+
+    >>> worded({"door": [named(0, {0: "OPEN"}), 2]})
+    {'door': ['OPEN', 2]}
+    """
+    if isinstance(value, dict):
+        return {key: worded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [worded(one) for one in value]
+    return value.name if isinstance(value, Named) else value

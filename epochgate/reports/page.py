@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from epochgate.fsm.checker.result import Counterexample, Result, TraceStep, Verdict
+from epochgate.fsm.naming import worded
 from epochgate.pages import page
 from epochgate.reports.messages import changes, messages, shown
 from epochgate.reports.places import relative, trace
@@ -88,7 +89,7 @@ def _system(name: str, result: Result, root: Path, own: Own | None) -> dict[str,
             "drawing": space_time(found),
             "end": _end(found),
             "text": text,
-            "data": _data(found),
+            "data": worded(_data(found)),
             "differences": list(_differences(found)),
         }
     return shown
