@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from epochgate import __version__, proving
 from epochgate.console import printable
@@ -95,10 +96,21 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             options = [one for one in self._option_string_actions if one.startswith("--")]
-            near = get_close_matches(unknown[0].partition("=")[0], options, 1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+            meant = _meant(unknown[0].partition("=")[0], options)
+            super().error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
         return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """End with the message, and for a choice that there is not with the nearest."""
+        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        super().error(
+            message + (_meant(found[1], re.findall(r"[\w-]+", found[2])) if found else "")
+        )
+
+
+def _meant(given: str, known: Sequence[str]) -> str:
+    near = get_close_matches(given, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def parser() -> argparse.ArgumentParser:

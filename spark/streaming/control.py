@@ -62,6 +62,11 @@ _LOOK_S: Final = 0.02
 _LOOK_MAX_S: Final = 1.0
 
 
+def _named(control: str, given: Any) -> Value:
+    """Named values of any kind of mapping; raises ValueRefused for anything else."""
+    return checked(control, dict(given) if isinstance(given, Mapping) else given)
+
+
 @dataclass
 class _Counted:
     """Actions of this process: updates, batches decided, batches replayed, batches whose values
@@ -109,7 +114,7 @@ class Control:
     ) -> None:
         insist_on_name("a control", name)
         self.name, self.store = name, store
-        self._initial = None if initial is None else checked(name, dict(initial))
+        self._initial = None if initial is None else _named(name, initial)
         self._coordinator = coordinator
         self._check, self._creates = check, create
         if self._initial is not None:
@@ -200,7 +205,7 @@ class Control:
         Raises ValueRefused for a name or a type that the control does not have and for what `check`
         refuses, ControlMissing, UpdateFailed, UpdateInDoubt, or OSError.
         """
-        changed = checked(self.name, {**(changes or {}), **named})
+        changed = checked(self.name, {**_named(self.name, changes or {}), **named})
         if not changed:
             raise ValueRefused(f"the update of control {self.name!r} names no value")
         known = self._initial or {}

@@ -110,6 +110,15 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
     '/data/events'
     """
     options = {key.lower(): value for key, value in given.items()}
+    known = {name.lower() for name in OPTIONS} | {*_OF_SPARK}
+    unknown = sorted(
+        key for key in options if key not in known and not key.startswith((_CATALOG, "spark."))
+    )
+    if unknown:
+        raise OptionsWrong(
+            f"there is no option {unknown[0]!r}; {instead_of(unknown[0], OPTIONS)}; "
+            f"docs/streaming.md says what each means"
+        )
     kind = options.get("sink", "")
     if kind not in _NEEDED:
         found = f"{kind!r} is no sink" if kind else "the option `sink` is missing"
@@ -120,15 +129,6 @@ def parse(given: Mapping[str, str]) -> SinkOptions:
     if missing:
         raise OptionsWrong(
             f"the sink {kind!r} needs the option {missing[0]!r}: {OPTIONS[missing[0]]}"
-        )
-    known = {name.lower() for name in OPTIONS} | {*_OF_SPARK}
-    unknown = sorted(
-        key for key in options if key not in known and not key.startswith((_CATALOG, "spark."))
-    )
-    if unknown:
-        raise OptionsWrong(
-            f"there is no option {unknown[0]!r}; {instead_of(unknown[0], OPTIONS)}; "
-            f"docs/streaming.md says what each means"
         )
     if options.get("partitionby") and kind not in (PARQUET, DELTA):
         raise OptionsWrong(

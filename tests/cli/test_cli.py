@@ -161,6 +161,15 @@ def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str
     assert not console.is_interactive()
 
 
+def test_a_choice_that_there_is_not_is_told_with_the_nearest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["igest", "in", "out"]) == 2
+    assert "did you mean ingest?" in capsys.readouterr().err
+    assert cli.main(["ingest", "in", "out", "--on-bad-row", "rejct"]) == 2
+    assert "did you mean reject?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("given", "command", "told"),
     [

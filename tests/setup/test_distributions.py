@@ -19,6 +19,7 @@ from tests.test_readme import block_with
 STARTED_BY_NAME = (
     "epochgate.models",
     "epochgate.runtime.filtering",
+    "epochgate.spark.iceberg_sink.partitions",
     "epochgate.spark.task_main",
     "epochgate.spark.worker_daemon",
 )

@@ -76,6 +76,7 @@ def test_values_come_back_as_every_run_sees_them(tmp_path: Path) -> None:
         ({"limit": 2**64}, "does not fit into 64 bits"),
         ({"limit": "x" * VALUE_BYTES_MAX}, "Most of it is 'limit'"),
         ({7: 1}, "a dict with str as keys"),
+        (900, "a dict with str as keys, and not 900"),
         ({"limit": "high"}, "has limit = 900, a number, and 'high' is a str: a batch that"),
         ({"limit": None}, "None is None"),
         ({"limit": True}, "True is a bool"),
@@ -91,6 +92,12 @@ def test_what_cannot_be_a_value_is_refused_before_anything_is_written(
     with pytest.raises(ValueRefused, match=because):
         control.update(changes)
     assert control.updates() == []
+
+
+def test_initial_values_without_names_are_refused(tmp_path: Path) -> None:
+    values: Any = 900
+    with pytest.raises(ValueRefused, match=r"holds named values, .* and not 900"):
+        Control("pricing", values, store=str(tmp_path))
 
 
 def test_a_value_may_be_any_number_and_what_is_none_initially_may_be_anything(

@@ -22,6 +22,11 @@ def test_a_size_is_bytes_or_a_number_with_a_unit(size: str, size_bytes: int) -> 
     assert target.file_bytes == size_bytes  # type: ignore[attr-defined]  # of targets with files
 
 
+def test_a_mistyped_option_is_named_before_what_is_missing_for_it() -> None:
+    with pytest.raises(OptionsWrong, match="no option 'snik'; did you mean 'sink'"):
+        parse({"snik": "parquet", "path": "/data/out"})
+
+
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
