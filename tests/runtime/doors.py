@@ -234,11 +234,13 @@ FUNCTIONS: Final = {
     "CoordinatorStore.compute_if_present(change)": ON_CALLER,
     "CoordinatorStore.fenced(is_open)": OF_OURS,
     "Deciding(now)": OF_OURS,
+    "DeltaSink(log)": OF_OURS,
+    "DirectoryCheckpointStore(clock)": OF_OURS,
     "FilteredQueueEnumerator(look)": "look",
     "FilteredQueueEnumerator(may_match)": "enumerator.add_found",
-    "FunctionCommitter(write)": "functions.write",
     "FunctionSource(look)": "functions.look",
     "FunctionSource(read)": "functions.read",
+    "IcebergSink(open_table)": OF_OURS,
     "IngestOptions(transform)": "tests/spark/ingest/test_bad_input.py"
     "::test_a_transform_that_raises_ends_the_job_with_file_and_rows",
     "JobConfiguration(redistribute)": "provider.redistribute",
@@ -247,15 +249,16 @@ FUNCTIONS: Final = {
     "JobMaster(job)": OF_OURS,
     "JobMaster(journal)": OF_OURS,
     "JobMaster(wall_clock)": OF_OURS,
+    "ObjectCheckpointStore(clock)": OF_OURS,
     "ObjectLedger(open_objects)": OF_OURS,
     "OperatorContext(now_s)": OF_OURS,
     "OperatorContext(send_to_coordinator)": OF_OURS,
     "OperatorContext(send_with_receipt)": OF_OURS,
     "OperatorContext(wake_after)": OF_OURS,
+    "ParquetSink(open_objects)": OF_OURS,
     "Pipeline(after_commit)": "after_commit",
     "Pipeline(map)": "functions.map",
     "Pipeline(sink)": "functions.write",
-    "PipelineProgram(map)": "functions.map",
     "ReaderContext(now_s)": OF_OURS,
     "ReaderContext(send_source_event)": OF_OURS,
     "ReaderContext(wake_after)": OF_OURS,
@@ -329,8 +332,6 @@ CLASSES: Final = {
     BatchCoordinator: ("chooser",),
 }
 """Public class -> what stands for it in a door."""
-NOT_ABSTRACT: Final = {"RestartStrategy", "CheckpointStore"}
-"""Protocols that are not exported where the other classes are."""
 OURS: Final = (
     *("CheckpointAccess", "CoordinatorContext", "RunningCoroutine", "SubtaskGateway"),
     *("SplitEnumeratorContext", "TaskInbox", "Transport", "Ledger"),
