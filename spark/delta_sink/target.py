@@ -256,9 +256,10 @@ class DeltaTarget:
         at the files, and moved them.
 
         A checkpoint without files is recorded too, once there is a table. Raises TableTakenOver,
-        TableUnusable for an overwrite of a table that is append-only, BehindCheckpoint, TableAhead,
-        CommittableMissing, CommittableDamaged, TargetDamaged, or
-        RetryLater: who has come before, and whether a commit without an answer took effect, is what
+        TableUnusable for an overwrite of a table that is append-only, PartitioningChanged or
+        OutputSchemaChanged for a table that others have made since the claim, BehindCheckpoint,
+        TableAhead, CommittableMissing, CommittableDamaged, TargetDamaged, or RetryLater: who has
+        come before, and whether a commit without an answer took effect, is what
         the next look tells.
         """
         try:
@@ -278,7 +279,7 @@ class DeltaTarget:
         if is_there:
             self._require_removable(replaces=replaces)
             if not self._is_shared:
-                self._require_driver()
+                self._require_driver(files)
                 self._require_not_set_back(checkpoint)
             if (self._committed() or 0) >= checkpoint:
                 return False
@@ -362,16 +363,25 @@ class DeltaTarget:
             return
         raise TableTakenOver(self._shown, self._run_id)
 
-    def _require_driver(self) -> None:
-        """TableTakenOver unless the newest snapshot names this driver as the last."""
+    def _require_driver(self, files: Sequence[Committable] = ()) -> None:
+        """TableTakenOver unless the newest snapshot names this driver as the last;
+        PartitioningChanged or OutputSchemaChanged if these files are not for a table that others
+        have made meanwhile.
+        """
         found = self._log.transaction(self._driver_id)
         if self._driver is None and found == 1 and self._log.transaction(self._maker_id):
             self._driver = 1
             self._own.put_table(self._log.metadata().id)
-        elif self._driver is None and found is not None and is_url(self.path):
-            # Made by a driver from before this claim, which nothing has kept from it: no lock.
+        elif self._driver is None:
+            # Made since the claim: by another job, or by a driver from before that no lock stops.
             self._own.require_last(self._run_id)
+            columns = self._log.metadata().partition_columns
+            if columns != self._partition_by:
+                raise PartitioningChanged(self.path, columns, self._partition_by)
+            self._require_usable()
             self._enter(self._restored)
+            self._agreed = None
+            self.require_one_schema(files)
             self._log.read()
             found = self._log.transaction(self._driver_id)
         if found is None or found != self._driver:

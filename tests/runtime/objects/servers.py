@@ -6,7 +6,7 @@ A server that is not installed skips the tests that need it, by name.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,9 @@ __all__ = ["BUCKET", "KEY", "SECRET", "rclone", "seaweedfs"]
 
 
 @contextlib.contextmanager
-def seaweedfs(folder: Path) -> Iterator[dict[str, str]]:
+def seaweedfs(folder: Path, on: Sequence[int] = (), iceberg: int = 0) -> Iterator[dict[str, str]]:
     """A server that honours conditions, and is durable."""
-    with _installed(), object_server.seaweedfs(folder) as variables:
+    with _installed(), object_server.seaweedfs(folder, on, iceberg) as variables:
         yield variables
 
 

@@ -64,8 +64,10 @@ def test_a_profile_that_gives_no_keys_is_refused(told: dict[str, str], tmp_path:
     (tmp_path / "config").write_text("no section")
     with pytest.raises(ObjectStoreUnusable, match="config cannot be read"):
         settings_of_profile(URL, told)
+    with_keys = {"AWS_PROFILE": "none", "AWS_ACCESS_KEY_ID": "E"}
     nowhere = {name: str(tmp_path / "none") for name in told}
     assert settings_of_profile(URL, nowhere) == {}
+    assert settings_of_profile(URL, {**nowhere, **with_keys}) == {}
 
 
 def test_a_server_takes_what_a_profile_names(

@@ -17,9 +17,11 @@ PATIENCE_S = 30.0
 class Seen:
     """The table below `name` in the bucket of the server; copied to `place` to be read."""
 
-    def __init__(self, server: dict[str, str], name: str, place: Path) -> None:
-        self._server, self._folder = server, place
-        self.url, self._name, self._place = f"s3://{BUCKET}/{name}", name, place / "seen" / name
+    def __init__(
+        self, server: dict[str, str], name: str, place: Path, bucket: str = BUCKET
+    ) -> None:
+        self._server, self._folder, self._bucket = server, place, bucket
+        self.url, self._name, self._place = f"s3://{bucket}/{name}", name, place / "seen" / name
         self.client = pyarrow.fs.S3FileSystem(
             endpoint_override=server["AWS_ENDPOINT_URL"].removeprefix("http://"),
             scheme="http",
@@ -51,9 +53,7 @@ class Seen:
         copy.parent.mkdir(parents=True, exist_ok=True)
         while not copy.exists():
             try:
-                with self.client.open_input_stream(f"{BUCKET}/{self._name}/{key}") as stream:
-                    content = stream.read()
-                copy.write_bytes(content)
+                copy.write_bytes(self.read(key))
             except OSError:  # a server that begins again is not whole at once
                 if time.monotonic() > until_s:
                     raise
@@ -61,15 +61,21 @@ class Seen:
 
     def files(self, folder: str = "") -> list[str]:
         """The keys below a folder of the table."""
-        root = f"{BUCKET}/{self._name}/"
+        root = f"{self._bucket}/{self._name}/"
         found = self.client.get_file_info(
             pyarrow.fs.FileSelector(f"{root}{folder}", recursive=True, allow_not_found=True)
         )
         return sorted(one.path.removeprefix(root) for one in found if one.is_file)
 
+    def read(self, key: str) -> bytes:
+        """The object."""
+        with self.client.open_input_stream(f"{self._bucket}/{self._name}/{key}") as stream:
+            content: bytes = stream.read()
+        return content
+
     def remove(self) -> None:
         """Remove all that is there."""
-        self.client.delete_dir_contents(f"{BUCKET}/{self._name}", missing_dir_ok=True)
+        self.client.delete_dir_contents(f"{self._bucket}/{self._name}", missing_dir_ok=True)
 
     def rows(self, column: str = "x") -> list[Any]:
         """All values of a column that the log shows."""

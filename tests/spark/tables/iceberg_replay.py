@@ -46,7 +46,11 @@ def metadata(place: Path, table: str = "sales.events") -> dict[str, Any] | None:
 
 def snapshots(place: Path) -> list[dict[str, Any]]:
     """The history of main, the oldest first, as far as it is kept."""
-    found = metadata(place) or {}
+    return history_in(metadata(place) or {})
+
+
+def history_in(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same, of a table with this metadata."""
     by_id = {one["snapshot-id"]: one for one in found.get("snapshots", ())}
     history, at = [], found.get("current-snapshot-id")
     while at in by_id:
@@ -57,8 +61,13 @@ def snapshots(place: Path) -> list[dict[str, Any]]:
 
 def active_files(place: Path) -> list[Path]:
     """The files of the newest snapshot."""
+    return files_of(snapshots(place))
+
+
+def files_of(history: list[dict[str, Any]]) -> list[Path]:
+    """The files of the last snapshot."""
     active: list[Path] = []
-    for snapshot in snapshots(place)[-1:]:
+    for snapshot in history[-1:]:
         for manifest in avro(_path(snapshot["manifest-list"])):
             entries = avro(_path(manifest["manifest_path"]))
             active += [

@@ -16,7 +16,7 @@ import pytest
 
 from epochgate.benchmarks import object_server
 from epochgate.environment import set_in_environment
-from epochgate.runtime import RetryLater, SinkStart
+from epochgate.runtime import BehindCheckpoint, RetryLater, SinkStart
 from epochgate.runtime.objects.client import open_url
 from epochgate.runtime.objects.errors import ConditionsIgnored
 from epochgate.runtime.objects.files import ObjectFiles
@@ -209,6 +209,20 @@ def test_what_is_older_than_the_entries_that_are_there_is_left_to_the_table(
     assert since_ns > 0
     assert StagedObjects(open_url(table.url), log).remove_orphans(["r1"], []) == []
     assert orphan.path in table.files("data")
+
+
+def test_a_table_that_is_set_back_takes_no_further_commit_and_no_start(table: Seen) -> None:
+    target = claimed(table, "r1")
+    for number in (1, 2):
+        target.commit(number, stage(table, "r1", [number]))
+    settings = {"AWS_ALLOW_HTTP": "true"}
+    deltalake.DeltaTable(table.url, storage_options=settings).restore(0)
+    with pytest.raises(BehindCheckpoint, match="after 1, up to 2"):
+        target.commit(3, stage(table, "r1", [3]))
+    start = SinkStart("job", "r2", 2, committed={"": 2})
+    with pytest.raises(BehindCheckpoint):
+        DeltaSink(table.url).create_committer(start)
+    assert table.rows() == [1]
 
 
 def test_a_file_that_is_gone_or_of_another_size_is_named_and_nothing_is_seen(table: Seen) -> None:

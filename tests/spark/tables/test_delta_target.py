@@ -206,6 +206,22 @@ def test_of_many_that_make_one_table_at_once_one_does(tmp_path: Path) -> None:
         assert len(made) == len(entries(place)) == 1
 
 
+def test_a_job_whose_table_another_job_makes_first_goes_on_in_it(table: Path) -> None:
+    first = DeltaTarget(str(table), "one", "r1")
+    second, third = (DeltaTarget(str(table), name, f"r{name}") for name in ("2", "3"))
+    for target in (first, second, third):
+        target.claim(None)
+    assert second.commit(1, stage(table, "r2", [2]))
+    files = stage(table, "r1", [1])
+    assert first.commit(1, files)
+    assert not first.commit(1, files)
+    with pytest.raises(OutputSchemaChanged):
+        third.commit(1, stage(table, "r3", ["text"]))
+    assert rows(table) == [1, 2]
+    for target in (first, second, third):
+        target.release()
+
+
 def test_another_writer_of_the_table_is_no_conflict(table: Path) -> None:
     deltalake.write_deltalake(str(table), pa.table({"x": [7]}))
     target = claimed(table, "r1", log=OvertakenLog)
