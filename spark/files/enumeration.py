@@ -50,7 +50,7 @@ from epochgate.spark.files.errors import (
     SourceUnreadable,
     UnknownFormat,
 )
-from epochgate.spark.files.finding import EMPTY, absolute_source, told
+from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
@@ -62,6 +62,7 @@ from epochgate.spark.files.inspection import (
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
+from epochgate.spark.files.modified import ANY_TIME, ModifiedBetween
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.sampling import Sample
@@ -81,10 +82,10 @@ class FileEnumeration:
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
     extension. split_bytes_target: bytes of a file to a split. follow: whether more files may come;
     only then may there be none. settle_s: seconds, see the module; by default 5 if following, else
-    0. on_changed_file: see the module; none for the same as on_bad_file. segments: where most of
-    what is known is kept; none to keep all in the snapshot. forget_after_s: how long a file must be
-    gone from the source to be forgotten. now: seconds since 1970. access: to the files. reading:
-    see `ReadingOptions`.
+    0. modified: the files that are taken by their times. on_changed_file: see the module; none for
+    the same as on_bad_file. segments: where most of what is known is kept; none to keep all in the
+    snapshot. forget_after_s: how long a file must be gone from the source to be forgotten. now:
+    seconds since 1970. access: to the files. reading: see `ReadingOptions`.
     Raises `UsageError` for splits of no byte.
     """
 
@@ -96,6 +97,7 @@ class FileEnumeration:
         split_bytes_target: int = SPLIT_BYTES_TARGET,
         follow: bool = False,
         settle_s: float | None = None,
+        modified: ModifiedBetween = ANY_TIME,
         on_bad_file: OnBadFile = "fail",
         on_changed_file: OnChangedFile | None = None,
         segments: KnownSegments | None = None,
@@ -113,7 +115,7 @@ class FileEnumeration:
         self._follow = follow
         if settle_s is None:
             settle_s = usual_settle_s(self.source, follow)
-        self._settling = Settling(settle_s, now)
+        self._settling, self._modified = Settling(settle_s, now), modified
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments, self._forget_after_s, self._now = segments, forget_after_s, now
@@ -194,6 +196,9 @@ class FileEnumeration:
             known = self._known.find(path)
             if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
                 continue
+            if known is None and not self._modified.has(stamp):
+                self.unread[OTHER_TIME] += 1
+                continue
             if self._settling.is_over(path, stamp):
                 self._known.require_not_merged(path, paths)
                 new.extend(self._take_as_it_is(path, stamp))
@@ -217,8 +222,8 @@ class FileEnumeration:
     ) -> BinaryIO:
         """Raises OSError, and ValueError for a file that may be being written."""
         stamp = listed or self._access.stamp_of(path)
-        if not self._settling.is_over(path, stamp):
-            raise ValueError("it is not settled")
+        if not (self._modified.has(stamp) and self._settling.is_over(path, stamp)):
+            raise ValueError("it is not taken now")
         return self._access.open(path, stamp, compression, file_format)
 
     def seal(self) -> None:

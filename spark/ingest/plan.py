@@ -46,6 +46,7 @@ from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
+from epochgate.spark.files.modified import parse_modified
 from epochgate.spark.files.object_finding import root_of_url
 from epochgate.spark.files.text import usable_encoding
 from epochgate.spark.ingest.bad_files import BadFilesList
@@ -235,6 +236,7 @@ def enumeration_factory(
             evolution=options.schema_evolution,
             on_changed_file=options.on_changed_file,
             settle_s=options.settle_s,
+            modified=parse_modified(options.modified_after, options.modified_before),
             encoding=options.encoding,
             added=options.added,
             hints=options.hints,
