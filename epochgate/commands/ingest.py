@@ -173,6 +173,7 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         commit_in=arguments.commit_in,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
+        new_only=arguments.new_only,
         modified_after=arguments.modified_after,
         modified_before=arguments.modified_before,
         forget_after_s=parse_duration_s(arguments.forget_after),

@@ -127,6 +127,11 @@ def _add_which_files(parser: argparse.ArgumentParser) -> None:
         "its last line has no line end (default: 5 with --follow, else 0)",
     )
     add(
+        "--new-only",
+        action="store_true",
+        help="pass over the files that are there when the job starts for the first time",
+    )
+    add(
         "--modified-after",
         metavar="TIME",
         help="take files that were modified after this time, such as 2026-11-29T12:00:00Z; UTC "

@@ -5,13 +5,8 @@ Leaves to others: which subtask gets which split (the coordinator), and reading 
 Lives on the driver; `discover` reads directories, footers and samples, so call it off the protocol
 thread, on a `scout` whose findings the original can `adopt` there. Not thread-safe.
 
-Which files count: see `finding`; empty files do not.
-
-When a file counts: it must be complete when it is first seen, so programs should write under a
-name that does not count and rename. For those that do not, a followed source waits until the file
-has been unmodified for `settle_s`, by its own time stamp or between two looks; and ten times as
-long before a file that cannot be read is bad, because the end of a Parquet file comes last, and
-before the last line of a text file is a row without a line end.
+Which files count: see `finding`; empty files do not. When a file counts as complete, if it is
+followed: see `settling`.
 
 When a known file is another: see `content`. With other content, found here or by the reader, it is
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
@@ -50,7 +45,7 @@ from epochgate.spark.files.errors import (
     SourceUnreadable,
     UnknownFormat,
 )
-from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, told
+from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, is_utf_8, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
@@ -187,7 +182,7 @@ class FileEnumeration:
         self.unread = Counter(listing.unread.values())
         self._layouts.look_at(paths)
         if self._layouts.newest is None:
-            self._layouts.sample = self._sample(paths)
+            self._layouts.sample = Sample(list(paths), partial(self._opened, paths))
         for path, listed in paths.items():
             stamp = listed or self._stamp(path)
             if stamp is not None and stamp.size_bytes == 0:
@@ -208,23 +203,23 @@ class FileEnumeration:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
         return new
 
-    def _sample(self, paths: Mapping[str, Stamp | None]) -> Sample:
-        found: list[tuple[str, Callable[[], BinaryIO]]] = []
-        for path in paths:
-            file_format, compression = format_of(path, self._format)
-            if file_format is not None and file_format not in TYPED:
-                opened = partial(self._opened, path, paths[path], compression, file_format)
-                found.append((path, opened))
-        return Sample(found)
-
-    def _opened(
-        self, path: str, listed: Stamp | None, compression: Compression, file_format: Format
-    ) -> BinaryIO:
-        """Raises OSError, and ValueError for a file that may be being written."""
-        stamp = listed or self._access.stamp_of(path)
-        if not (self._modified.has(stamp) and self._settling.is_over(path, stamp)):
+    def _opened(self, paths: Mapping[str, Stamp | None], path: str) -> BinaryIO:
+        """Raises OSError, and ValueError for a file that is not one of text to be taken now."""
+        file_format, compression = format_of(path, self._format)
+        stamp = paths[path] or self._access.stamp_of(path)
+        is_taken = self._modified.has(stamp) and self._settling.is_over(path, stamp)
+        if file_format is None or file_format in TYPED or not is_taken:
             raise ValueError("it is not taken now")
         return self._access.open(path, stamp, compression, file_format)
+
+    def pass_over(self) -> None:
+        """Know what is there and complete, so that only what comes later is taken. Raises what
+        `discover` raises of the source.
+        """
+        for path, listed in self._access.find(self.source, may_be_none=True).files.items():
+            stamp = (listed or self._stamp(path)) if is_utf_8(path) else None
+            if stamp is not None and stamp.size_bytes and self._settling.is_over(path, stamp):
+                self._known.add(path, KnownFile(stamp, None))
 
     def seal(self) -> None:
         """Let the segments keep what is known, pending and skipped, if it is much; writes files.

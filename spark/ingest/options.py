@@ -78,6 +78,7 @@ class IngestOptions:
     file must have been unmodified before it is taken, and ten times as many where its last line has
     no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
     are there.
+    new_only: pass over the files that are there when the job begins.
     modified_after, modified_before: texts of times; other files are not taken (`ModifiedBetween`).
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
@@ -125,6 +126,7 @@ class IngestOptions:
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
+    new_only: bool = False
     modified_after: str | None = None
     modified_before: str | None = None
     forget_after_s: float = FORGET_AFTER_S

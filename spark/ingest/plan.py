@@ -161,12 +161,15 @@ def plan_ingest(
         accepts = sink.accepts if options.transform is None else None
         fresh = enumeration_factory(options, segments, open_objects, accepts)
         enumeration = fresh()
+        begin = None if restored is not None else _pass_over(options, enumeration, segments)
         if restored is not None:
             enumeration.restore(_files_in(restored))
         _discover(enumeration)
         claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or open_store()
+        if begin is not None:
+            segments.keep_begin(begin)
         enumeration.seal()
         _remove_needless(segments, store, enumeration)
         return _assembled(
@@ -249,6 +252,21 @@ def enumeration_factory(
 
     fresh()
     return fresh
+
+
+def _pass_over(
+    options: IngestOptions, enumeration: FileEnumeration, segments: KnownSegments
+) -> bytes | None:
+    """Pass over the files that were there at the first start, as a job without a checkpoint is told
+    to; returns them if this is the first, to be kept before any row is taken.
+    """
+    if not options.new_only:
+        return None
+    if (begin := segments.begin()) is not None:
+        enumeration.restore(begin)
+        return None
+    enumeration.pass_over()
+    return enumeration.snapshot()
 
 
 def _discover(enumeration: FileEnumeration) -> None:
