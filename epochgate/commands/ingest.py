@@ -35,7 +35,7 @@ NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 HELP = "read files and write Parquet or tables, each row exactly once"
 DESCRIPTION = """\
-Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
+Read the files of SOURCE (Parquet, ORC, Avro, CSV, JSON) in a Spark job and write
 their rows to TARGET, each row exactly once, whatever is killed on the way. TARGET
 is a directory for Parquet files, or a table of a kind named below. Rows become
 visible in it checkpoint by checkpoint, all of a checkpoint at once. The same
