@@ -157,10 +157,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             told = f"epochgate: argument {printable(one)} has bytes that are no UTF-8; rename it"
             print(told, file=sys.stderr)
             return MISUSE
-    try:
-        arguments = top.parse_args(given)
-    except SystemExit as exit:  # argparse has printed its message, or the help asked for
-        return int(exit.code or SUCCESS)
+    arguments = _parsed(top, given)
+    if isinstance(arguments, int):
+        return arguments
     if arguments.command is None:
         top.print_help(sys.stderr)
         return MISUSE
@@ -177,6 +176,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has left, as `head` does; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
+
+
+def _parsed(top: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace | int:
+    """The arguments, or the exit code of a command line that asks for no more, or is wrong."""
+    try:
+        return top.parse_args(_expanded(given))
+    except SystemExit as exit:  # argparse has printed its message, or the help asked for
+        return int(exit.code or SUCCESS)
+    except EpochgateError as error:
+        told = printable(str(error), keep="\n\t")
+        print(f"epochgate {given[0]}: {told}", file=sys.stderr)
+        return error.exit_code
+
+
+def _expanded(given: Sequence[str]) -> list[str]:
+    """With what a file of options says, where the command reads one."""
+    if not given or given[0] not in COMMANDS:
+        return list(given)
+    expand = getattr(command(given[0]), "expand", None)
+    return list(given) if expand is None else [given[0], *expand(given[1:])]
 
 
 def _is_text(argument: str) -> bool:

@@ -9,12 +9,14 @@ import importlib.util
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.configuration import as_toml, expanded
+from epochgate.commands.ingest_flags import PAGES, declare as declare
 from epochgate.commands.ingest_result import as_json, summarize
-from epochgate.commands.network import add_network
-from epochgate.commands.reading import add_reading, reading_from
+from epochgate.commands.reading import reading_from
 from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
 
@@ -26,14 +28,13 @@ if TYPE_CHECKING:
     from epochgate.spark.ingest.run import IngestHandle
 
 LOGGER = logging.getLogger("epochgate.ingest")
-PAGES = {"metrics": "metrics for Prometheus at /metrics", "ui": "the pages of `epochgate ui`"}
 LEFT_OUT = 3
 """The exit code of a run that finished, and has left out rows or files, as it was asked to."""
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 HELP = "read files and write Parquet or tables, each row exactly once"
 DESCRIPTION = """\
-Read the files of SOURCE (Parquet, CSV or JSON lines) in a Spark job and write
+Read the files of SOURCE (Parquet, ORC, Avro, CSV, JSON) in a Spark job and write
 their rows to TARGET, each row exactly once, whatever is killed on the way. TARGET
 is a directory for Parquet files, or a table of a kind named below. Rows become
 visible in it checkpoint by checkpoint, all of a checkpoint at once. The same
@@ -67,194 +68,28 @@ is lost either way. Source and target must be the same on all machines.
 {codes_of("ingest")}"""
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
-    add = parser.add_argument
-    add("source", metavar="SOURCE", help="a directory, a file, a pattern in quotes, or a URL")
-    add("target", metavar="TARGET", help="the directory, URL or table to write; see below")
-    add("--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)")
-    add(
-        "--checkpoint-every",
-        default="2s",
-        metavar="TIME",
-        help="such as 500ms, 2s or 1m; rows become visible this often (default: 2s)",
-    )
-    add(
-        "--checkpoint-dir",
-        metavar="DIR",
-        help="where checkpoints are kept (default: in a hidden directory beside TARGET; a database "
-        "or catalog has no such place)",
-    )
-    add(
-        "--from-savepoint",
-        metavar="PATH",
-        help="start a new --checkpoint-dir from a savepoint of this SOURCE and TARGET, made by "
-        "`epochgate savepoint`",
-    )
-    add(
-        "--allow-dropped-state",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="drop the state of this operator, which the job no longer has; may be repeated",
-    )
-    add(
-        "--master",
-        metavar="MASTER",
-        help="Spark's master, such as local[4], local-cluster[2,2,1024] or spark://host:7077 "
-        "(default: local with as many cores as subtasks)",
-    )
-    add(
-        "--transform",
-        metavar="MODULE:FUNCTION",
-        help="function that is applied to each batch of rows",
-    )
-    add(
-        "--transform-takes",
-        choices=("arrow", "table", "pandas", "polars"),
-        help="type of the batch: a pyarrow.RecordBatch, a pyarrow.Table, or a DataFrame "
-        "(default: by the annotation of its first parameter, else a RecordBatch)",
-    )
-    add("--follow", action="store_true", help="look for new files until Ctrl-C")
-    _add_how_it_runs(parser)
-    _add_what_is_written(parser)
-    _add_what_may_fail(parser)
-    _add_what_is_said(parser)
+def expand(given: Sequence[str]) -> list[str]:
+    """The arguments with those of a file that they name. Raises UsageError."""
+    return expanded(given, _parser())
 
 
-def _add_how_it_runs(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add_network(parser)
-    add("--rows-per-second", type=float, metavar="N", help="read no faster than this")
-    add_reading(parser)
-
-
-def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--partition-by",
-        metavar="A,B,...",
-        help="partition files, or a new Delta table, by the values of these columns",
-    )
-    add(
-        "--file-size",
-        default="256MiB",
-        metavar="SIZE",
-        help="end a file of the target at this size, such as 64MB; each checkpoint also ends its "
-        "files (default: 256MiB)",
-    )
-    add(
-        "--commit-in",
-        choices=("driver", "tasks"),
-        default="driver",
-        help="where files and rows of a checkpoint are looked at and moved: on the driver, or "
-        "in the tasks, in parallel, before the driver makes them visible (default: driver)",
-    )
-
-
-def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--on-changed-file",
-        choices=("fail", "skip", "new"),
-        help="if the content of a file has changed since it was taken: end the job, or skip the "
-        "new content and record that, or take all of it as a new file (default: as "
-        "--on-bad-file); a file with unchanged content is not taken again",
-    )
-    add(
-        "--settle-s",
-        type=float,
-        metavar="SECONDS",
-        help="take a file after it has been unmodified for this time, or ten times as long if "
-        "its last line has no line end (default: 5 with --follow, else 0)",
-    )
-    add(
-        "--forget-after",
-        default="30d",
-        metavar="TIME",
-        help="forget a file that has been absent from SOURCE for this time; if it comes back "
-        "later, it is taken again (default: 30d)",
-    )
-    add(
-        "--restart",
-        metavar="STRATEGY",
-        help="how failures are retried: none, fixed:ATTEMPTS,DELAY, "
-        "exponential[:INITIAL[,MAX[,MULTIPLIER[,RESET_AFTER[,JITTER]]]]] or "
-        "rate:FAILURES,INTERVAL,DELAY (default: rate:20,1m,200ms)",
-    )
-    add(
-        "--heartbeat-timeout",
-        default="10s",
-        metavar="TIME",
-        help="replace a worker that is silent for this time (default: 10s)",
-    )
-    add(
-        "--store-timeout",
-        default="10m",
-        metavar="TIME",
-        help="fail the job if a checkpoint is not stored within this time; the next start goes on "
-        "(default: 10m)",
-    )
-    add(
-        "--commit-timeout",
-        default="1h",
-        metavar="TIME",
-        help="fail the job if a commit has not ended within this time; the next start commits "
-        "again (default: 1h)",
-    )
-    add(
-        "--chaos",
-        metavar="KILLS",
-        help="kill (-9) this many of the job's own workers and executors while it runs "
-        "(needs epochgate-proving)",
-    )
-
-
-def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--log-level",
-        choices=("error", "warn", "info"),
-        default="error",
-        help="what Spark and epochgate log on stderr beside the progress (default: error)",
-    )
-    add(
-        "--log-format",
-        choices=("text", "json"),
-        default="text",
-        help="json: instead of the progress, each event of the job and each message as one JSON "
-        "object on stderr (default: text)",
-    )
-    for page, shown in PAGES.items():
-        add(
-            f"--{page}-port",
-            type=int,
-            metavar="PORT",
-            help=f"serve {shown} while the job runs; 0 for a free port, which is printed",
-        )
-        add(
-            f"--{page}-host",
-            metavar="ADDRESS",
-            help="serve them, without a password, on this address of the driver's machine, 0.0.0.0 "
-            "for all of its own (default: 127.0.0.1)",
-        )
-    add(
-        "--journal",
-        metavar="DIR",
-        help="record the transitions of driver and tasks there, for `epochgate validate`",
-    )
-    add("--quiet", action="store_true", help="print only warnings and errors")
-    add(
-        "--json",
-        action="store_true",
-        help="print the result as one JSON object on stdout; everything else goes to stderr",
-    )
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    declare(parser)
+    return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ingest; 0 when it finished or was stopped, 3 when it has left something out then, 1 when it
     failed, 130 when it was canceled.
     """
+    arguments.source = arguments.source_named = arguments.source or arguments.source_named
+    arguments.target = arguments.target_named = arguments.target or arguments.target_named
+    if arguments.print_config:
+        print(as_toml(arguments, _parser()), end="")
+        return 0
+    if not (arguments.source and arguments.target):
+        raise UsageError("SOURCE and TARGET are needed, here or in the file of --config")
     with ExitStack() as stack:
         if arguments.log_format == "json":
             from epochgate.commands.watching import json_lines, logging_to
@@ -340,6 +175,9 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         commit_in=arguments.commit_in,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
+        new_only=arguments.new_only,
+        modified_after=arguments.modified_after,
+        modified_before=arguments.modified_before,
         forget_after_s=parse_duration_s(arguments.forget_after),
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,

@@ -5,13 +5,8 @@ Leaves to others: which subtask gets which split (the coordinator), and reading 
 Lives on the driver; `discover` reads directories, footers and samples, so call it off the protocol
 thread, on a `scout` whose findings the original can `adopt` there. Not thread-safe.
 
-Which files count: see `finding`; empty files do not.
-
-When a file counts: it must be complete when it is first seen, so programs should write under a
-name that does not count and rename. For those that do not, a followed source waits until the file
-has been unmodified for `settle_s`, by its own time stamp or between two looks; and ten times as
-long before a file that cannot be read is bad, because the end of a Parquet file comes last, and
-before the last line of a text file is a row without a line end.
+Which files count: see `finding`; empty files do not. When a file counts as complete, if it is
+followed: see `settling`.
 
 When a known file is another: see `content`. With other content, found here or by the reader, it is
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
@@ -50,7 +45,7 @@ from epochgate.spark.files.errors import (
     SourceUnreadable,
     UnknownFormat,
 )
-from epochgate.spark.files.finding import EMPTY, absolute_source, told
+from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, is_utf_8, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
@@ -62,6 +57,7 @@ from epochgate.spark.files.inspection import (
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
+from epochgate.spark.files.modified import ANY_TIME, ModifiedBetween
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.reader import REPLACED_MAX, OnBadFile
 from epochgate.spark.files.sampling import Sample
@@ -81,10 +77,10 @@ class FileEnumeration:
     source: a directory, a glob pattern (`**` for any depth) or a file. format: none to go by the
     extension. split_bytes_target: bytes of a file to a split. follow: whether more files may come;
     only then may there be none. settle_s: seconds, see the module; by default 5 if following, else
-    0. on_changed_file: see the module; none for the same as on_bad_file. segments: where most of
-    what is known is kept; none to keep all in the snapshot. forget_after_s: how long a file must be
-    gone from the source to be forgotten. now: seconds since 1970. access: to the files. reading:
-    see `ReadingOptions`.
+    0. modified: the files that are taken by their times. on_changed_file: see the module; none for
+    the same as on_bad_file. segments: where most of what is known is kept; none to keep all in the
+    snapshot. forget_after_s: how long a file must be gone from the source to be forgotten. now:
+    seconds since 1970. access: to the files. reading: see `ReadingOptions`.
     Raises `UsageError` for splits of no byte.
     """
 
@@ -96,6 +92,7 @@ class FileEnumeration:
         split_bytes_target: int = SPLIT_BYTES_TARGET,
         follow: bool = False,
         settle_s: float | None = None,
+        modified: ModifiedBetween = ANY_TIME,
         on_bad_file: OnBadFile = "fail",
         on_changed_file: OnChangedFile | None = None,
         segments: KnownSegments | None = None,
@@ -113,7 +110,7 @@ class FileEnumeration:
         self._follow = follow
         if settle_s is None:
             settle_s = usual_settle_s(self.source, follow)
-        self._settling = Settling(settle_s, now)
+        self._settling, self._modified = Settling(settle_s, now), modified
         self._on_bad_file = on_bad_file
         self._on_changed_file: OnChangedFile = on_changed_file or on_bad_file
         self._segments, self._forget_after_s, self._now = segments, forget_after_s, now
@@ -185,7 +182,7 @@ class FileEnumeration:
         self.unread = Counter(listing.unread.values())
         self._layouts.look_at(paths)
         if self._layouts.newest is None:
-            self._layouts.sample = self._sample(paths)
+            self._layouts.sample = Sample(list(paths), partial(self._opened, paths))
         for path, listed in paths.items():
             stamp = listed or self._stamp(path)
             if stamp is not None and stamp.size_bytes == 0:
@@ -193,6 +190,9 @@ class FileEnumeration:
                 continue
             known = self._known.find(path)
             if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
+                continue
+            if known is None and not self._modified.has(stamp):
+                self.unread[OTHER_TIME] += 1
                 continue
             if self._settling.is_over(path, stamp):
                 self._known.require_not_merged(path, paths)
@@ -203,23 +203,23 @@ class FileEnumeration:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
         return new
 
-    def _sample(self, paths: Mapping[str, Stamp | None]) -> Sample:
-        found: list[tuple[str, Callable[[], BinaryIO]]] = []
-        for path in paths:
-            file_format, compression = format_of(path, self._format)
-            if file_format is not None and file_format not in TYPED:
-                opened = partial(self._opened, path, paths[path], compression, file_format)
-                found.append((path, opened))
-        return Sample(found)
-
-    def _opened(
-        self, path: str, listed: Stamp | None, compression: Compression, file_format: Format
-    ) -> BinaryIO:
-        """Raises OSError, and ValueError for a file that may be being written."""
-        stamp = listed or self._access.stamp_of(path)
-        if not self._settling.is_over(path, stamp):
-            raise ValueError("it is not settled")
+    def _opened(self, paths: Mapping[str, Stamp | None], path: str) -> BinaryIO:
+        """Raises OSError, and ValueError for a file that is not one of text to be taken now."""
+        file_format, compression = format_of(path, self._format)
+        stamp = paths[path] or self._access.stamp_of(path)
+        is_taken = self._modified.has(stamp) and self._settling.is_over(path, stamp)
+        if file_format is None or file_format in TYPED or not is_taken:
+            raise ValueError("it is not taken now")
         return self._access.open(path, stamp, compression, file_format)
+
+    def pass_over(self) -> None:
+        """Know what is there and complete, so that only what comes later is taken. Raises what
+        `discover` raises of the source.
+        """
+        for path, listed in self._access.find(self.source, may_be_none=True).files.items():
+            stamp = (listed or self._stamp(path)) if is_utf_8(path) else None
+            if stamp is not None and stamp.size_bytes and self._settling.is_over(path, stamp):
+                self._known.add(path, KnownFile(stamp, None))
 
     def seal(self) -> None:
         """Let the segments keep what is known, pending and skipped, if it is much; writes files.

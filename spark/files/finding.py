@@ -28,6 +28,7 @@ LINKED_DIRECTORY: Final = "link to a directory"
 DANGLING: Final = "link to nothing"
 DIRECTORY: Final = "directory"
 NO_FILE: Final = "neither file nor directory"
+OTHER_TIME: Final = "modified at another time"
 ADVICE: Final = {
     HIDDEN: "its name begins with '.' or '_'",
     UNFINISHED: f"its name ends with one of {', '.join(UNFINISHED_SUFFIXES)}",
@@ -37,6 +38,7 @@ ADVICE: Final = {
     DANGLING: "what it refers to is not there",
     DIRECTORY: "the pattern matches the directory, not what is in it; `**` stands for any depth",
     NO_FILE: "it is a pipe, a socket or a device",
+    OTHER_TIME: "--modified-after or --modified-before leaves it out",
 }
 
 

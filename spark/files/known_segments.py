@@ -58,6 +58,10 @@ class Segment:
         return [self.name, self.count, self.checksum]
 
 
+BEGIN = "begin"
+"""The file of what the first start of a job has passed over."""
+
+
 class KnownSegments:
     """The segments of one source, in a directory beside its checkpoints."""
 
@@ -75,6 +79,19 @@ class KnownSegments:
         except OSError as error:
             raise SegmentNotWritten(self.directory, error.strerror) from error
         return Segment(name, len(entries), zlib.crc32(data))
+
+    def keep_begin(self, data: bytes) -> None:
+        """Keep what the first start has passed over, durably. Raises SegmentNotWritten."""
+        try:
+            self._files.make_directory(self.directory)
+            self._files.write_bytes_durably(os.path.join(self.directory, BEGIN), data)
+        except OSError as error:
+            raise SegmentNotWritten(self.directory, error.strerror) from error
+
+    def begin(self) -> bytes | None:
+        """Return the bytes that `keep_begin` was given; none before. Raises OSError."""
+        path = os.path.join(self.directory, BEGIN)
+        return self._files.read_bytes(path) if self._files.exists(path) else None
 
     def read(self, segment: Segment) -> Sequence[Any]:
         """The entries of a segment, as tuples; raises SegmentLost."""

@@ -23,14 +23,15 @@ from epochgate.spark.files.text import NotText, as_utf8
 
 FILES_MAX: Final = 16
 """How many files are looked at, beside the first."""
-Opened = tuple[str, Callable[[], BinaryIO]]
 
 
 class Sample:
-    """Some files of a source, by path, each of which can be opened."""
+    """Some of the files of a source at these paths; `opened` opens one for reading."""
 
-    def __init__(self, files: Sequence[Opened] = ()) -> None:
-        self._files = spread(files, FILES_MAX + 1)
+    def __init__(
+        self, paths: Sequence[str] = (), opened: Callable[[str], BinaryIO] | None = None
+    ) -> None:
+        self._paths, self._opened = spread(paths, FILES_MAX + 1), opened
 
     def json_lines(self, path: str, reading: Reading) -> bytes:
         """JSON lines of the files but the one at `path`, in UTF-8."""
@@ -61,11 +62,12 @@ class Sample:
     ) -> list[tuple[tuple[str, ...], bytes]]:
         """Of each file the names in its header, if it has one, and whole records."""
         found = []
-        for other, opened in self._files:
+        for other in self._paths:
             if other == path:
                 continue
             try:
-                with opened() as file:
+                assert self._opened is not None
+                with self._opened(other) as file:
                     found.append(_begin_of(file, file_format, reading))
             except (NotText, RecordMalformed, *READ_ERRORS):
                 continue
@@ -89,12 +91,12 @@ def _leave(_: Any) -> str:
     return "skip"
 
 
-def spread(files: Sequence[Opened], most: int) -> list[Opened]:
+def spread(paths: Sequence[str], most: int) -> list[str]:
     """Take `most` of them at the most, from the first to the last.
 
-    >>> [path for path, _ in spread([(str(n), open) for n in range(9)], 3)]
-    ['0', '4', '8']
+    >>> spread("abcdefghi", 3)
+    ['a', 'e', 'i']
     """
-    if len(files) <= most:
-        return list(files)
-    return [files[at * (len(files) - 1) // (most - 1)] for at in range(most)]
+    if len(paths) <= most:
+        return list(paths)
+    return [paths[at * (len(paths) - 1) // (most - 1)] for at in range(most)]

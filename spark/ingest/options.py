@@ -23,6 +23,7 @@ from epochgate.spark.files.enumeration import SPLIT_BYTES_TARGET
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.files.finding import absolute_source
 from epochgate.spark.files.frames import Takes, takes_of
+from epochgate.spark.files.modified import parse_modified
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.source_columns import SourceColumns, parse_added
@@ -77,6 +78,8 @@ class IngestOptions:
     file must have been unmodified before it is taken, and ten times as many where its last line has
     no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
     are there.
+    new_only: pass over the files that are there when the job begins.
+    modified_after, modified_before: texts of times; other files are not taken (`ModifiedBetween`).
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
     the whole job, none for as many as it can. heartbeat_timeout_s: a worker that is silent for so
@@ -123,6 +126,9 @@ class IngestOptions:
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
+    new_only: bool = False
+    modified_after: str | None = None
+    modified_before: str | None = None
     forget_after_s: float = FORGET_AFTER_S
     restart: str = RESTART
     rows_per_second: float | None = None
@@ -175,6 +181,7 @@ class IngestOptions:
         self._expect_schema()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
+        parse_modified(self.modified_after, self.modified_before)
         if self.transform is not None:
             require_callable(self.transform, repr(self.transform))
             self._expect_one_of("transform_takes", get_args(Takes))

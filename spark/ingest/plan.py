@@ -46,6 +46,7 @@ from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
+from epochgate.spark.files.modified import parse_modified
 from epochgate.spark.files.object_finding import root_of_url
 from epochgate.spark.files.text import usable_encoding
 from epochgate.spark.ingest.bad_files import BadFilesList
@@ -161,12 +162,15 @@ def plan_ingest(
         accepts = sink.accepts if options.transform is None else None
         fresh = enumeration_factory(options, segments, open_objects, accepts)
         enumeration = fresh()
+        begin = None if restored is not None else _pass_over(options, enumeration, segments)
         if restored is not None:
             enumeration.restore(_files_in(restored))
         _discover(enumeration)
         claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or open_store()
+        if begin is not None:
+            segments.keep_begin(begin)
         enumeration.seal()
         _remove_needless(segments, store, enumeration)
         return _assembled(
@@ -236,6 +240,7 @@ def enumeration_factory(
             evolution=options.schema_evolution,
             on_changed_file=options.on_changed_file,
             settle_s=options.settle_s,
+            modified=parse_modified(options.modified_after, options.modified_before),
             encoding=options.encoding,
             added=options.added,
             hints=options.hints,
@@ -248,6 +253,21 @@ def enumeration_factory(
 
     fresh()
     return fresh
+
+
+def _pass_over(
+    options: IngestOptions, enumeration: FileEnumeration, segments: KnownSegments
+) -> bytes | None:
+    """Pass over the files that were there at the first start, as a job without a checkpoint is told
+    to; returns them if this is the first, to be kept before any row is taken.
+    """
+    if not options.new_only:
+        return None
+    if (begin := segments.begin()) is not None:
+        enumeration.restore(begin)
+        return None
+    enumeration.pass_over()
+    return enumeration.snapshot()
 
 
 def _discover(enumeration: FileEnumeration) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from epochgate.spark.files import BadFile, FileEnumeration, SourceEmpty, SourceMissing, SplitReader
 from epochgate.spark.files.access import FileAccess
-from epochgate.spark.files.finding import ADVICE, NameUnusable
+from epochgate.spark.files.finding import ADVICE, OTHER_TIME, NameUnusable
 from tests.spark.files.test_object_sources import SOURCE, Zone
 
 LATIN_1 = os.fsdecode(b"caf\xe9.csv")
@@ -126,7 +126,7 @@ def test_a_source_of_which_nothing_is_read_says_what_is_there(tmp_path: Path) ->
 
 def test_each_reason_has_its_advice(tmp_path: Path) -> None:
     reasons = make_one_of_each(tmp_path / "in", tmp_path / "elsewhere")
-    assert {*reasons.values(), "directory"} == ADVICE.keys()
+    assert {*reasons.values(), "directory", OTHER_TIME} == ADVICE.keys()
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)

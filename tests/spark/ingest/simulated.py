@@ -141,7 +141,7 @@ def options_for(tmp_path: Path, **changes: object) -> IngestOptions:
 def write_source(tmp_path: Path, files: int = 3, rows: int = 10, first: int = 0) -> list[int]:
     """Write CSV files with the numbers from `first` on into `in`; returns the numbers."""
     folder = tmp_path / "in"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for file in range(files):
         begin = first + file * rows
         lines = [f"{number},text {number}\n" for number in range(begin, begin + rows)]

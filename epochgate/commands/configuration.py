@@ -1,0 +1,111 @@
+"""A file of options: each flag of a command as a key of TOML, and the other way round.
+
+Decides that what stands on the command line counts, where both say it. Keys are the names of the
+flags without dashes before them, and of the arguments without a flag in lower case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+from epochgate.errors import UsageError
+
+FLAG: Final = "--config"
+PRINT: Final = "--print-config"
+_LEFT_OUT: Final = ("help", "config", "print-config", "command")
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """Declare both flags."""
+    parser.add_argument(
+        FLAG,
+        metavar="FILE",
+        help="read options from this TOML file, each under the name of its flag: source, target, "
+        "checkpoint-every = '5s', follow = true; what is given here as well counts instead",
+    )
+    parser.add_argument(
+        PRINT, action="store_true", help="print all options as such a file, and do nothing else"
+    )
+
+
+def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """The arguments of a command, with those of the file that they name before them.
+
+    Raises UsageError.
+    """
+    path = None
+    for number, one in enumerate(given):
+        if one == FLAG and number + 1 < len(given):
+            path = given[number + 1]
+        elif one.startswith(f"{FLAG}="):
+            path = one.partition("=")[2]
+    if path is None:
+        return list(given)
+    flags = _flags(parser)
+    found: list[str] = []
+    for key, value in _read(path).items():
+        name = key.replace("_", "-")
+        action = flags.get(name)
+        if action is None:
+            near = get_close_matches(name, flags, 1)
+            meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(flags)}"
+            raise UsageError(f"{FLAG} {path}: there is no option {key!r}; {meant}")
+        flag = f"--{name}"
+        if not any(one == flag or one.startswith(f"{flag}=") for one in given):
+            found += _tokens(path, flag, action, value)
+    return [*found, *given]
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{FLAG} {path}: {error}; give a file of TOML that can be read") from error
+
+
+def _flags(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """The flags by name. argparse tells them in no public way."""
+    return {
+        option.removeprefix("--"): action
+        for action in parser._actions
+        for option in action.option_strings
+        if option.startswith("--") and option.removeprefix("--") not in _LEFT_OUT
+    }
+
+
+def _tokens(path: str, flag: str, action: argparse.Action, value: Any) -> list[str]:
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise UsageError(f"{FLAG} {path}: {flag[2:]} is {value!r}; write true or false")
+        return [flag] if value else []
+    if (isinstance(value, list) and isinstance(action.default, list)) or _appends(action):
+        return [f"{flag}={one}" for one in (value if isinstance(value, list) else [value])]
+    if isinstance(value, list):
+        value = ",".join(map(str, value))
+    if isinstance(value, bool | dict):
+        raise UsageError(f"{FLAG} {path}: {flag[2:]} is {value!r}; write a text or a number")
+    return [f"{flag}={value}"]
+
+
+def _appends(action: argparse.Action) -> bool:
+    return type(action).__name__ == "_AppendAction"
+
+
+def as_toml(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    """All options that have a value, as the file that gives the same."""
+    return "".join(f"{line}\n" for line in _lines(arguments, parser))
+
+
+def _lines(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[str]:
+    for name, action in _flags(parser).items():
+        value = getattr(arguments, action.dest, None)
+        if value is None or (action.help == argparse.SUPPRESS and value == action.default):
+            continue
+        # A text of JSON is one of TOML, and so are numbers, truths and lists.
+        yield f"{name} = {json.dumps(value, ensure_ascii=False)}"
