@@ -38,7 +38,8 @@ ADVICE: Final = {
     DANGLING: "what it refers to is not there",
     DIRECTORY: "the pattern matches the directory, not what is in it; `**` stands for any depth",
     NO_FILE: "it is a pipe, a socket or a device",
-    OTHER_TIME: "--modified-after or --modified-before leaves it out",
+    OTHER_TIME: "--modified-after (modified_after) or --modified-before (modified_before) "
+    "leaves it out",
 }
 
 

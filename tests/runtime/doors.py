@@ -240,6 +240,7 @@ FUNCTIONS: Final = {
     "FilteredQueueEnumerator(may_match)": "enumerator.add_found",
     "FunctionSource(look)": "functions.look",
     "FunctionSource(read)": "functions.read",
+    "IcebergSink(open_objects)": OF_OURS,
     "IcebergSink(open_table)": OF_OURS,
     "IngestOptions(transform)": "tests/spark/ingest/test_bad_input.py"
     "::test_a_transform_that_raises_ends_the_job_with_file_and_rows",
@@ -279,12 +280,7 @@ FUNCTIONS: Final = {
     "run_job(in_front)": OF_OURS,
     "run_job(program_factory)": "program.factory",
     "start_ingest(after_commit)": "after_commit",
-    "DeltaSink(log)": OF_OURS,
     "DeltaSink(open_objects)": OF_OURS,
-    "DirectoryCheckpointStore(clock)": OF_OURS,
-    "IcebergSink(open_table)": OF_OURS,
-    "ObjectCheckpointStore(clock)": OF_OURS,
-    "ParquetSink(open_objects)": OF_OURS,
 }
 """Parameters that take a function -> its row, the row within which it is called, the test that
 looks at it, or why none does.
