@@ -76,9 +76,9 @@ def _alone(system: ClosedSystem, claim: Property, methods: dict[str, Any]) -> Cl
         "__module__": type(system).__module__,
         "__doc__": type(system).__doc__,
         "properties": classmethod(lambda cls: (_whole(type(system), claim),)),
-        "claims": lambda self: (claim,),
     }
     made: type[ClosedSystem] = type(type(system).__name__, (type(system),), members)
+    made.claims = lambda self: (claim,)  # type: ignore[method-assign]  # in its body it is refused
     given = {n: v for n, v in system.constants.items() if n not in made.DERIVED}
     return made(**given)
 
