@@ -78,7 +78,7 @@ def _alone(system: ClosedSystem, claim: Property, methods: dict[str, Any]) -> Cl
         "properties": classmethod(lambda cls: (_whole(type(system), claim),)),
     }
     made: type[ClosedSystem] = type(type(system).__name__, (type(system),), members)
-    made.claims = lambda self: (claim,)  # type: ignore[method-assign]  # a name no class may take
+    made.claims = lambda self: (claim,)  # type: ignore[method-assign]  # in its body it is refused
     given = {n: v for n, v in system.constants.items() if n not in made.DERIVED}
     return made(**given)
 
