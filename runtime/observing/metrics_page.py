@@ -7,14 +7,15 @@ of this job alone. The page has no password. Unless another address is named it 
 address, for a collector that runs beside the driver. What the job counts comes with its events,
 what its tasks count is read from its report when the page is asked for.
 
-An operator's figures are shown with its id as a label; `Program.metrics` have none. A figure called
-`sink.rows` is the `rows` of operator `sink`.
+Every series has the job's id as a label, since a collector may look at many jobs. An operator's
+figures are shown with its id; `Program.metrics` have none. A figure called `sink.rows` is the
+`rows` of operator `sink`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from epochgate.errors import UsageError
@@ -69,8 +70,9 @@ class MetricsPage(JobListener):
         self._counts = _Counts(registry)
         self._page = _FiguresNow()
         registry.register(self._page)
+        self._named = _OfJob(registry)
         try:
-            self._server, self._thread = start_http_server(port, host, registry)
+            self._server, self._thread = start_http_server(port, host, self._named)
         except (OSError, OverflowError) as error:
             raise MetricsUnavailable(
                 f"the page of metrics cannot be served on {host}:{port}: {error}. Choose "
@@ -91,6 +93,8 @@ class MetricsPage(JobListener):
 
     def on_event(self, event: JobEvent) -> None:
         """Count it."""
+        if isinstance(event, JobStarted):
+            self._named.job_id = event.job_id
         self._counts.on_event(event)
         if isinstance(event, Committed):
             self._page.committed = event.figures
@@ -102,6 +106,31 @@ class MetricsPage(JobListener):
             self._server.shutdown()
             self._server.server_close()
             self._thread.join()
+
+
+class _OfJob:
+    """A registry's series, each with the id of the job, once that is known."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry, self.job_id = registry, ""
+
+    def collect(self) -> Iterator[Metric]:
+        """The series of now."""
+        from prometheus_client.core import Metric
+
+        for one in self._registry.collect():
+            named = Metric(one.name, one.documentation, one.type, one.unit)
+            named.samples = [
+                sample._replace(labels={"job_id": self.job_id, **sample.labels})
+                for sample in one.samples
+            ]
+            yield named
+
+    def restricted_registry(self, names: Iterable[str]) -> _OfJob:
+        """Return the series of these names, as a collector may ask for."""
+        some = _OfJob(self._registry.restricted_registry(names))  # type: ignore[arg-type]
+        some.job_id = self.job_id
+        return some
 
 
 class _Counts:

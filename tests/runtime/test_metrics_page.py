@@ -43,11 +43,9 @@ def shown(page: MetricsPage) -> Samples:
     with urllib.request.urlopen(page.url, timeout=60) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         text = answer.read().decode()
-    return {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
+    samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    assert len({one.labels.pop("job_id") for one in samples}) == 1
+    return {(one.name, tuple(sorted(one.labels.items()))): one.value for one in samples}
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
@@ -68,9 +66,19 @@ def test_what_a_job_tells_is_counted(page: MetricsPage) -> None:
     assert value(samples, "failovers_total", scope="job") == 0
     assert value(samples, "commit_duration_seconds_count") == 2
     assert value(samples, "warnings_total") == 1
-    assert value(samples, "job_info", job_id="job", run_id="run-1") == 1
+    assert value(samples, "job_info", run_id="run-1") == 1
     assert value(samples, "job_state", epochgate_job_state="running") == 1
     assert value(samples, "committer_rows_committed", operator="") == 180
+
+
+def test_every_series_names_the_job(page: MetricsPage) -> None:
+    page.on_event(WHOLE[0])
+    for url in (page.url, f"{page.url}?name[]=epochgate_job_subtasks"):
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            text = answer.read().decode()
+        families = list(text_string_to_metric_families(text))
+        assert {one.labels["job_id"] for each in families for one in each.samples} == {"job"}
+    assert [each.name for each in families] == ["epochgate_job_subtasks"]
 
 
 def test_the_state_follows_the_job(page: MetricsPage) -> None:
@@ -125,8 +133,8 @@ def test_the_process_own_registry_is_left_alone_and_two_jobs_do_not_meet(page: M
     before = {family.name for family in REGISTRY.collect()}
     other = MetricsPage()
     page.on_event(WHOLE[0])
-    assert ("epochgate_job_info", (("job_id", "job"), ("run_id", "run-1"))) in shown(page)
-    assert ("epochgate_job_info", (("job_id", "job"), ("run_id", "run-1"))) not in shown(other)
+    assert ("epochgate_job_info", (("run_id", "run-1"),)) in shown(page)
+    assert ("epochgate_job_info", (("run_id", "run-1"),)) not in shown(other)
     other.close()
     assert {family.name for family in REGISTRY.collect()} == before
 
