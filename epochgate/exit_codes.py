@@ -51,7 +51,8 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
     },
     "ingest": {
         0: "finished or stopped",
-        3: "the same, and rows or files were left out (--on-bad-row reject, --on-bad-file skip)",
+        3: "the same, and rows or files were left out (--on-bad-row reject, --on-bad-file skip); "
+        "another with --exit-code-left-out",
         1: "the job failed",
         2: "misuse",
         130: "canceled",

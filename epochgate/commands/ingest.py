@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from epochgate.commands.watching import Interrupts
     from epochgate.spark.ingest.options import IngestOptions
     from epochgate.spark.ingest.plan import IngestPlan
-    from epochgate.spark.ingest.run import IngestHandle
+    from epochgate.spark.ingest.run import IngestHandle, IngestResult
 
 LOGGER = logging.getLogger("epochgate.ingest")
-LEFT_OUT = 3
-"""The exit code of a run that finished, and has left out rows or files, as it was asked to."""
 NEEDED = ("pyspark", "pyarrow", "psutil", "pandas")
 
 HELP = "read files and write Parquet or tables, each row exactly once"
@@ -137,10 +135,16 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps(as_json(result, plan, progress, chaos), default=str))
     elif not arguments.quiet:
         summarize(result, plan, progress, chaos)
+    if not result.is_success():
+        _say(f"the job has {result.state}: {result.reason}", arguments, logging.ERROR)
+    return exit_code(result, arguments.exit_code_left_out, is_interrupted=interrupts.count > 0)
+
+
+def exit_code(result: IngestResult, left_out: int, *, is_interrupted: bool) -> int:
+    """The exit code of a run; `left_out`: of one that finished and has left out rows or files."""
     if result.is_success():
-        return 0 if result.is_complete() else LEFT_OUT
-    _say(f"the job has {result.state}: {result.reason}", arguments, logging.ERROR)
-    return 130 if result.state == "canceled" and interrupts.count else 1
+        return 0 if result.is_complete() else left_out
+    return 130 if result.state == "canceled" and is_interrupted else 1
 
 
 def require_packages() -> None:

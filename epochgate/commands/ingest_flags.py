@@ -8,6 +8,7 @@ from epochgate.commands.configuration import add_configuration
 from epochgate.commands.network import add_network
 from epochgate.commands.reading import add_reading
 
+LEFT_OUT = 3
 PAGES = {"metrics": "metrics for Prometheus at /metrics", "ui": "the pages of `epochgate ui`"}
 
 
@@ -186,6 +187,15 @@ def _add_what_may_fail(parser: argparse.ArgumentParser) -> None:
 
 def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    add(
+        "--exit-code-left-out",
+        type=int,
+        choices=range(256),
+        default=LEFT_OUT,
+        metavar="N",
+        help="the exit code of a run that finished and has left out rows or files, as it was asked "
+        f"to (default: {LEFT_OUT}); 0 where a scheduler takes any other for a failure",
+    )
     add(
         "--log-level",
         choices=("error", "warn", "info"),

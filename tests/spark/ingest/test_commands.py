@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from epochgate.chaos.striking import Strike, kill_plan
 from epochgate.cli import parser
 from epochgate.commands.demo import MARK, FolderNotOurs, clean_folder
-from epochgate.commands.ingest import options_from
+from epochgate.commands.ingest import exit_code, options_from
 from epochgate.commands.progress import LogLines, Progress
 from epochgate.commands.watching import logging_to
 from epochgate.runtime import CheckpointEnded, Committed, JobStarted, SubtaskFailed, Warned
 from epochgate.runtime.api.reports import one_line
+from epochgate.spark.ingest.run import IngestResult
 
 
 def test_the_demonstration_replaces_its_own_folder_only(tmp_path: Path) -> None:
@@ -30,6 +32,28 @@ def test_the_demonstration_replaces_its_own_folder_only(tmp_path: Path) -> None:
     with pytest.raises(FolderNotOurs):
         clean_folder(tmp_path / "mine")
     assert (tmp_path / "mine" / "source").exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "rows_rejected", "is_interrupted", "code"),
+    [
+        ("finished", 0, False, 0),
+        ("finished", 0, True, 0),
+        ("finished", 2, False, 7),
+        ("failed", 2, False, 1),
+        ("canceled", 0, True, 130),
+        ("canceled", 0, False, 1),
+    ],
+)
+def test_the_exit_code_of_a_run(
+    state: str, rows_rejected: int, is_interrupted: bool, code: int
+) -> None:
+    none = dict.fromkeys((one.name for one in fields(IngestResult)), None)
+    found = none | {"state": state, "rows_rejected": rows_rejected, "newly_skipped": []}
+    arguments = parser().parse_args(["ingest", "in", "out", "--exit-code-left-out", "7"])
+    result = IngestResult(**found)  # type: ignore[arg-type]  # of the rest nothing is asked
+    left_out = arguments.exit_code_left_out
+    assert exit_code(result, left_out, is_interrupted=is_interrupted) == code
 
 
 def told(progress: Progress) -> list[str]:
