@@ -87,17 +87,19 @@ class AvroChunks:
         import fastavro
 
         self._file.seek(0)
-        schema = pa.schema([self.schema.field(name) for name in columns])
+        # A batch without a column has no rows.
+        names = list(columns) or self.schema.names[:1]
+        schema = pa.schema([self.schema.field(name) for name in names])
         makers = [_maker(field.type) for field in schema]
         try:
             rows: list[Any] = []
             for row in fastavro.reader(self._file):
                 rows.append(row)
                 if len(rows) == batch_rows:
-                    yield _batch(rows, schema, makers)
+                    yield _batch(rows, schema, makers).select(list(columns))
                     rows = []
             if rows:
-                yield _batch(rows, schema, makers)
+                yield _batch(rows, schema, makers).select(list(columns))
         except (TypeError, IndexError, KeyError, OverflowError, ArithmeticError) as error:
             raise ValueError(f"a record cannot be read: {type(error).__name__}: {error}") from error
 

@@ -117,7 +117,8 @@ class OrcChunks:
         self, chunk: int, columns: Sequence[str], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         """Of the stripe as a whole. Raises ValueError."""
-        stripe = self._file.read_stripe(chunk, columns=list(columns))
+        # Of no column the library reads no row.
+        stripe = self._file.read_stripe(chunk, columns=list(columns) or self.schema.names[:1])
         require_utf_8(stripe)
         arrays = []
         for name in columns:
@@ -125,7 +126,9 @@ class OrcChunks:
             _require_gregorian(name, array)
             arrays.append(array if array.type == kind else array.cast(kind))
         fields = [self.schema.field(name) for name in columns]
-        whole = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        whole = stripe.select([])
+        if columns:
+            whole = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         for first in range(0, whole.num_rows, batch_rows):
             yield whole.slice(first, batch_rows)
 

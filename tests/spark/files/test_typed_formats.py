@@ -82,6 +82,18 @@ def test_orc_is_cut_at_stripes(tmp_path: Path) -> None:
     assert found == list(range(COUNT))
 
 
+@pytest.mark.parametrize("kind", ["orc", "avro", "binary"])
+def test_files_of_which_no_column_is_read_have_all_their_rows(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "day=7"
+    if kind == "binary":
+        write(folder / "a.bin", b"x")
+    else:
+        numbered(folder, kind, 20)
+    given: dict[str, Any] = {"format": "binary"} if kind == "binary" else {}
+    found = rows(tmp_path, projection=["day"], **given)
+    assert found == [{"day": 7}] * (1 if kind == "binary" else 20)
+
+
 @pytest.mark.parametrize("kind", ["orc", "avro"])
 def test_a_missing_value_is_named_with_its_row(tmp_path: Path, kind: str) -> None:
     if kind == "orc":
