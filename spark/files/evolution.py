@@ -186,6 +186,15 @@ def difference(found: pa.Schema, expected: pa.Schema) -> list[str]:
     return lines
 
 
+def with_one_of(schema: pa.Schema, wanted: pa.Schema, elsewhere: Sequence[str]) -> pa.Schema:
+    """The columns of a file with the first of those that are wanted, unless the file has one of
+    them, or they are `elsewhere`: a batch without a column has no rows.
+    """
+    if not {*schema.names, *elsewhere}.isdisjoint(wanted.names):
+        return schema
+    return schema.append(wanted.field(0).with_nullable(True))
+
+
 def merged(schemas: Sequence[pa.Schema], mode: SchemaEvolution) -> pa.Schema:
     """Merge these schemas one after the other, where they can; the first type else."""
     known = schemas[0]

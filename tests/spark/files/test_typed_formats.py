@@ -94,6 +94,18 @@ def test_files_of_which_no_column_is_read_have_all_their_rows(tmp_path: Path, ki
     assert found == [{"day": 7}] * (1 if kind == "binary" else 20)
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "orc"])
+def test_a_file_with_none_of_the_columns_has_all_its_rows(tmp_path: Path, kind: str) -> None:
+    texts = {"csv": ("a,b\n1,2\n", "c\n5\n6\n"), "jsonl": ('{"a": 1}\n', '{"c": 5}\n{"c": 6}\n')}
+    for name, table in {"1": pa.table({"a": [1]}), "2": pa.table({"c": [5, 6]})}.items():
+        if kind == "orc":
+            write_orc(tmp_path / f"{name}.orc", table)
+        else:
+            write(tmp_path / f"{name}.{kind}", texts[kind][int(name) - 1])
+    found = rows(tmp_path, projection=["b", "a"] if kind == "csv" else ["a"], evolution="add")
+    assert [row.get("a") for row in found] == [1, None, None]
+
+
 @pytest.mark.parametrize("kind", ["orc", "avro"])
 def test_a_missing_value_is_named_with_its_row(tmp_path: Path, kind: str) -> None:
     if kind == "orc":
