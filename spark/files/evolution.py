@@ -82,10 +82,10 @@ def can_hold(agreed: pa.Schema, schema: pa.Schema) -> bool:
         return False
 
 
-def have_common_types(one: pa.Schema, other: pa.Schema) -> bool:
-    """Return whether each column of both has a type that holds the values of both."""
+def have_common_types(one: pa.Schema, other: pa.Schema, mode: SchemaEvolution = "widen") -> bool:
+    """Return whether each column of both has a type that holds the values of both, in `mode`."""
     return all(
-        wider(field.type, other.field(field.name).type, "widen") is not None
+        wider(field.type, other.field(field.name).type, mode) is not None
         for field in one
         if field.name in other.names
     )
