@@ -66,9 +66,14 @@ class ParquetChunks:
         self._opened = opened
         self._file = opened(verified=True)
         self.schema, self.count = self._file.schema_arrow, self._file.num_row_groups
+        self._counted = 0, 0
+        """A row group, and the rows before it."""
 
     def rows_before(self, chunk: int) -> int:
-        return sum(map(self.rows_in, range(chunk)))
+        """Count on from the chunk before, since a file may have many."""
+        at, rows = self._counted if self._counted[0] <= chunk else (0, 0)
+        self._counted = chunk, rows + sum(map(self.rows_in, range(at, chunk)))
+        return self._counted[1]
 
     def rows_in(self, chunk: int) -> int:
         rows: int = self._file.metadata.row_group(chunk).num_rows
