@@ -14,7 +14,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from epochgate.spark.files import BadFile, FileEnumeration, SchemaChanged, SplitReader, chunks
+from epochgate.spark.files import (
+    BadFile,
+    FileEnumeration,
+    SchemaChanged,
+    SplitReader,
+    UnknownFormat,
+    chunks,
+)
 from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.source_columns import parse_added
 from tests.spark.files.reading import rejected, rows, write
@@ -261,3 +268,15 @@ def test_a_file_that_is_no_value_is_bad(tmp_path: Path, monkeypatch: pytest.Monk
     write(tmp_path / "a", b"abc")
     with pytest.raises(BadFile, match="more than 2 bytes"):
         rows(tmp_path, format="binary")
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.csv.gz", "a.tar", "a.png"])
+def test_a_file_is_read_as_it_is_whatever_its_name_tells(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, b"PK\0")
+    assert rows(tmp_path, format="binary") == [{"content": b"PK\0"}]
+
+
+def test_a_file_that_is_compressed_within_is_not_read_from_another(tmp_path: Path) -> None:
+    write(tmp_path / "a.orc.gz", b"x")
+    with pytest.raises(UnknownFormat, match=r"compressed within, and not read from \.gz"):
+        rows(tmp_path)
