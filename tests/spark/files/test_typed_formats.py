@@ -20,11 +20,12 @@ from epochgate.spark.files import (
     SchemaChanged,
     SplitReader,
     UnknownFormat,
+    avro,
     chunks,
 )
 from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.source_columns import parse_added
-from tests.spark.files.reading import rejected, rows, write
+from tests.spark.files.reading import batches, rejected, rows, write
 
 COUNT = 9000
 RECORD: dict[str, Any] = {
@@ -268,6 +269,16 @@ def test_a_file_that_is_no_value_is_bad(tmp_path: Path, monkeypatch: pytest.Monk
     write(tmp_path / "a", b"abc")
     with pytest.raises(BadFile, match="more than 2 bytes"):
         rows(tmp_path, format="binary")
+
+
+def test_long_records_of_avro_are_few_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(avro, "BATCH_BYTES", 1000)
+    numbered(tmp_path, "avro", 300)
+    (batch, *more) = batches(tmp_path)
+    assert 1 < batch.batch.num_rows < 60
+    assert sum(one.batch.num_rows for one in (batch, *more)) == 300
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.csv.gz", "a.tar", "a.png"])
