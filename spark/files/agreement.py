@@ -275,7 +275,7 @@ class Layouts:
         for hint in hints:
             if hint.name in elsewhere:
                 continue
-            if not is_readable_from(file_format, hint.type):
+            if file_format not in TYPED and not is_readable_from(file_format, hint.type):
                 raise TypeUnreadable(hint.name, str(hint.type), file_format)
             if hint.name not in schema.names:
                 if not may_lack or hint.name.lower() in map(str.lower, schema.names):

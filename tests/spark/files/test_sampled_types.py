@@ -170,6 +170,13 @@ def test_a_hint_that_names_no_column_of_csv_is_refused(tmp_path: Path) -> None:
         rows(tmp_path, hints=hints("amount ARRAY<INT>"))
 
 
+def test_a_hint_may_name_a_type_that_only_files_with_types_have(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.int32())
+    pq.write_table(pa.table({"m": pa.array([[("a", 1)]], kind)}), tmp_path / "a.parquet")
+    found = rows(tmp_path, hints=parse_schema("m MAP<STRING, INT>"))
+    assert found == [{"m": [("a", 1)]}]
+
+
 def test_a_hint_widens_a_column_of_parquet_and_does_no_more(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": pa.array([1], pa.int32()), "y": ["a"]}), tmp_path / "a.parquet")
     assert types(tmp_path, hints=hints("x BIGINT")) == {"x": "int64", "y": "string"}

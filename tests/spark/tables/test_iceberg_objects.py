@@ -229,7 +229,7 @@ def test_what_is_older_than_the_snapshots_that_are_kept_is_left(lake: Lake) -> N
 def test_a_table_whose_metadata_lies_elsewhere_keeps_its_orphans_and_is_written_to(
     lake: Lake,
 ) -> None:
-    """When its snapshots were made is asked of the table's own place alone."""
+    """The times of its snapshots are asked of the table's own place alone."""
     if lake.kind == "rest":
         pytest.skip("this catalog's store lets metadata lie below the table alone")
     driver = lake.driver("r1")
