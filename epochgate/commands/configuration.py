@@ -39,12 +39,11 @@ def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]
     Raises UsageError.
     """
     path = None
+    named = [_named(one, parser) for one in given]
     for number, one in enumerate(given):
-        if one == FLAG and number + 1 < len(given):
-            path = given[number + 1]
-        elif one.startswith(f"{FLAG}="):
-            path = one.partition("=")[2]
-    if path is None:
+        if named[number] == FLAG:
+            path = one.partition("=")[2] if "=" in one else "".join(given[number + 1 : number + 2])
+    if not path:
         return list(given)
     flags = _flags(parser)
     found: list[str] = []
@@ -56,9 +55,16 @@ def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]
             meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(flags)}"
             raise UsageError(f"{FLAG} {path}: there is no option {key!r}; {meant}")
         flag = f"--{name}"
-        if not any(one == flag or one.startswith(f"{flag}=") for one in given):
+        if flag not in named:
             found += _tokens(path, flag, action, value)
     return [*found, *given]
+
+
+def _named(argument: str, parser: argparse.ArgumentParser) -> str:
+    """The flag that an argument is, also where it is shortened to what begins no other."""
+    name, flags = argument.partition("=")[0], parser._option_string_actions
+    meant = [flag for flag in flags if name.startswith("--") and flag.startswith(name)]
+    return meant[0] if name not in flags and len(meant) == 1 else name
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from typing import Any, Final
 from epochgate.runtime.requests.place import ANSWER, DONE, FAILED, REQUEST, TAKEN, RequestPlace
 
 _LAST_PATIENCE_S: Final = 5.0
+JOINED_WITHIN_S: Final = 10.0
+"""A look that hangs in the file system or the store is left behind after this time."""
 _log = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
@@ -42,9 +44,9 @@ class JobRequests:
         """The job is over: answer what was taken, and end."""
         self._is_over.set()
 
-    def join(self, timeout_s: float | None = None) -> None:
-        """Wait for the last answers."""
-        self._thread.join(timeout_s)
+    def join(self) -> None:
+        """Wait for the last answers, and no longer than `JOINED_WITHIN_S`."""
+        self._thread.join(JOINED_WITHIN_S)
 
     def _run(self) -> None:
         while not self._is_over.wait(self._place.look_s):

@@ -215,7 +215,7 @@ class DeltaTarget:
             found = self._staged.schema_of(file)
             if agreed is None:
                 agreed = found
-            elif self._may_grow and have_common_types(bare(agreed), found):
+            elif self._may_grow and have_common_types(bare(agreed), found, "add"):
                 agreed = merged([bare(agreed), found], "add")
             elif schema_id(found) != schema_id(agreed):
                 where = f"subtask {file.subtask}, attempt {file.attempt}"

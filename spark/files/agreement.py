@@ -30,6 +30,7 @@ from epochgate.spark.files.evolution import (
     is_readable_as,
     merged,
     wider,
+    with_one_of,
 )
 from epochgate.spark.files.json_lines import require_lines
 from epochgate.spark.files.layout import (
@@ -64,6 +65,7 @@ from epochgate.spark.files.text_lines import LINE
 from epochgate.spark.values.errors import RowsUnfit
 
 ASKED = "--schema (schema in Python)"
+HINTED = "--schema-hints (schema_hints in Python)"
 UNFIT = (
     SchemaChanged,
     PartitionsDiffer,
@@ -256,12 +258,12 @@ class Layouts:
         return Others(self.sample.json_lines(path, self._reading))
 
     def _of_lines(self, path: str) -> pa.Schema:
-        given = self._reading.schema
+        given, option = self._reading.schema, ASKED
         if given is None:
-            return LINE
+            given, option = self._hinted(path, "text", LINE, may_lack=False), HINTED
         own = pa.schema([one for one in given if one.name not in self._partitions(path)])
         if own.types != [pa.string()]:
-            raise SchemaChanged(path, ["lines are one column of STRING"], ASKED, describe(given))
+            raise SchemaChanged(path, ["lines are one column of STRING"], option, describe(given))
         return own
 
     def _hinted(
@@ -273,10 +275,10 @@ class Layouts:
         for hint in hints:
             if hint.name in elsewhere:
                 continue
-            if not is_readable_from(file_format, hint.type):
+            if file_format not in TYPED and not is_readable_from(file_format, hint.type):
                 raise TypeUnreadable(hint.name, str(hint.type), file_format)
             if hint.name not in schema.names:
-                if not may_lack:
+                if not may_lack or hint.name.lower() in map(str.lower, schema.names):
                     raise HintUnused(path, hint.name, schema.names)
                 fields.append(hint)
         return pa.schema(fields)
@@ -287,8 +289,7 @@ class Layouts:
                 found = schema.field(hint.name).type
                 if not is_readable_as(found, hint.type):
                     wrong = [f"{hint.name}: expected {hint.type}, found {found}"]
-                    hints = describe(self._reading.hints)
-                    raise SchemaChanged(path, wrong, "--schema-hints (schema_hints)", hints)
+                    raise SchemaChanged(path, wrong, HINTED, describe(self._reading.hints))
         return self._hinted(path, file_format, schema, self._reading.evolution != "none")
 
     def _with_known_types(self, inferred: pa.Schema) -> pa.Schema:
@@ -353,8 +354,7 @@ class Layouts:
 
     def _partition_schema(self, path: str) -> pa.Schema:
         """The columns of the directories, each of which must hold a value of its type."""
-        given = self._reading.schema
-        declared = self._reading.hints if given is None else given
+        declared = self._reading.schema or self._reading.hints
         fields = []
         for name in self._partitions(path):
             if name in declared.names:
@@ -376,6 +376,8 @@ class Layouts:
             if both is not None:
                 raise PartitionColumnInFile(path, both)
         own = pa.schema([one for one in schema if one.name not in partitions.names])
+        if self._layouts and reading.evolution != "none" and reading.projection:
+            own = with_one_of(own, self._layouts[0].own_schema, partitions.names)
         layout = SourceLayout(
             file_format,
             own,

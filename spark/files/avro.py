@@ -15,6 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from epochgate.errors import UsageError
+from epochgate.spark.files.parquet_values import BATCH_BYTES
 
 _PLAIN: Final = MappingProxyType(
     {
@@ -83,21 +84,28 @@ class AvroChunks:
     def batches(
         self, chunk: int, columns: Sequence[str], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """In the order of the file. Raises ValueError, and what fastavro raises."""
+        """In the order of the file, fewer rows to a batch where they are long. Raises ValueError,
+        and what fastavro raises.
+        """
         import fastavro
 
         self._file.seek(0)
-        schema = pa.schema([self.schema.field(name) for name in columns])
+        # A batch without a column has no rows.
+        names = list(columns) or self.schema.names[:1]
+        schema = pa.schema([self.schema.field(name) for name in names])
         makers = [_maker(field.type) for field in schema]
         try:
             rows: list[Any] = []
-            for row in fastavro.reader(self._file):
-                rows.append(row)
-                if len(rows) == batch_rows:
-                    yield _batch(rows, schema, makers)
-                    rows = []
+            for block in fastavro.block_reader(self._file):
+                mean = max(1, block.bytes_.getbuffer().nbytes // max(1, block.num_records))
+                at_once = min(batch_rows, max(1, BATCH_BYTES // mean))
+                for row in block:
+                    rows.append(row)
+                    if len(rows) >= at_once:
+                        yield _batch(rows, schema, makers).select(list(columns))
+                        rows = []
             if rows:
-                yield _batch(rows, schema, makers)
+                yield _batch(rows, schema, makers).select(list(columns))
         except (TypeError, IndexError, KeyError, OverflowError, ArithmeticError) as error:
             raise ValueError(f"a record cannot be read: {type(error).__name__}: {error}") from error
 

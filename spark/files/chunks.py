@@ -66,9 +66,14 @@ class ParquetChunks:
         self._opened = opened
         self._file = opened(verified=True)
         self.schema, self.count = self._file.schema_arrow, self._file.num_row_groups
+        self._counted = 0, 0
+        """A row group, and the rows before it."""
 
     def rows_before(self, chunk: int) -> int:
-        return sum(map(self.rows_in, range(chunk)))
+        """Count on from the chunk before, since a file may have many."""
+        at, rows = self._counted if self._counted[0] <= chunk else (0, 0)
+        self._counted = chunk, rows + sum(map(self.rows_in, range(at, chunk)))
+        return self._counted[1]
 
     def rows_in(self, chunk: int) -> int:
         rows: int = self._file.metadata.row_group(chunk).num_rows
@@ -117,7 +122,8 @@ class OrcChunks:
         self, chunk: int, columns: Sequence[str], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         """Of the stripe as a whole. Raises ValueError."""
-        stripe = self._file.read_stripe(chunk, columns=list(columns))
+        # Of no column the library reads no row.
+        stripe = self._file.read_stripe(chunk, columns=list(columns) or self.schema.names[:1])
         require_utf_8(stripe)
         arrays = []
         for name in columns:
@@ -125,7 +131,9 @@ class OrcChunks:
             _require_gregorian(name, array)
             arrays.append(array if array.type == kind else array.cast(kind))
         fields = [self.schema.field(name) for name in columns]
-        whole = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        whole = stripe.select([])
+        if columns:
+            whole = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         for first in range(0, whole.num_rows, batch_rows):
             yield whole.slice(first, batch_rows)
 

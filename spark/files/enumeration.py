@@ -23,8 +23,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO, Unpack
 
 import msgpack
@@ -182,7 +181,8 @@ class FileEnumeration:
         self.unread = Counter(listing.unread.values())
         self._layouts.look_at(paths)
         if self._layouts.newest is None:
-            self._layouts.sample = Sample(list(paths), partial(self._opened, paths))
+            are_complete = self._settling.settle_s == 0
+            self._layouts.sample = Sample(paths, self._opened, are_complete=are_complete)
         for path, listed in paths.items():
             stamp = listed or self._stamp(path)
             if stamp is not None and stamp.size_bytes == 0:
@@ -203,10 +203,10 @@ class FileEnumeration:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
         return new
 
-    def _opened(self, paths: Mapping[str, Stamp | None], path: str) -> BinaryIO:
+    def _opened(self, path: str, listed: Stamp | None) -> BinaryIO:
         """Raises OSError, and ValueError for a file that is not one of text to be taken now."""
         file_format, compression = format_of(path, self._format)
-        stamp = paths[path] or self._access.stamp_of(path)
+        stamp = listed or self._access.stamp_of(path)
         is_taken = self._modified.has(stamp) and self._settling.is_over(path, stamp)
         if file_format is None or file_format in TYPED or not is_taken:
             raise ValueError("it is not taken now")

@@ -79,14 +79,16 @@ class UnknownFormat(UsageError):
     def __str__(self) -> str:
         return (
             f"{self._compressed()}cannot tell the format of {self.args[0]!r} from its extension: "
-            "expected .parquet, "
+            "expected .parquet, .orc, .avro, "
             f".csv, .jsonl, .ndjson or .json (the last four also with {', '.join(ENDINGS)}). Name "
             "the format with --format (format in Python), narrow the source with a pattern, or "
             "hide the file with a leading '_' or '.'."
         )
 
     def _compressed(self) -> str:
-        ending = os.path.splitext(self.args[0])[1].lower()
+        stem, ending = os.path.splitext(self.args[0].lower())
+        if ending in ENDINGS and stem.endswith((".parquet", ".orc", ".avro")):
+            return f"such a file is compressed within, and not read from {ending}; decompress it: "
         told = f"{ending} files are compressed in a way that is not read: "
         return told if ending in REFUSED else ""
 

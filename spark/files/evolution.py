@@ -82,10 +82,10 @@ def can_hold(agreed: pa.Schema, schema: pa.Schema) -> bool:
         return False
 
 
-def have_common_types(one: pa.Schema, other: pa.Schema) -> bool:
-    """Return whether each column of both has a type that holds the values of both."""
+def have_common_types(one: pa.Schema, other: pa.Schema, mode: SchemaEvolution = "widen") -> bool:
+    """Return whether each column of both has a type that holds the values of both, in `mode`."""
     return all(
-        wider(field.type, other.field(field.name).type, "widen") is not None
+        wider(field.type, other.field(field.name).type, mode) is not None
         for field in one
         if field.name in other.names
     )
@@ -184,6 +184,15 @@ def difference(found: pa.Schema, expected: pa.Schema) -> list[str]:
         if name in expects and kind != expects[name]
     ]
     return lines
+
+
+def with_one_of(schema: pa.Schema, wanted: pa.Schema, elsewhere: Sequence[str]) -> pa.Schema:
+    """The columns of a file with the first of those that are wanted, unless the file has one of
+    them, or they are `elsewhere`: a batch without a column has no rows.
+    """
+    if not {*schema.names, *elsewhere}.isdisjoint(wanted.names):
+        return schema
+    return schema.append(wanted.field(0).with_nullable(True))
 
 
 def merged(schemas: Sequence[pa.Schema], mode: SchemaEvolution) -> pa.Schema:

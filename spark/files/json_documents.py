@@ -16,7 +16,8 @@ from typing import BinaryIO
 
 from epochgate.spark.files.records import BYTE_ORDER_MARK, RECORD_BYTES_MAX, RecordTooLong
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 16
+"""Small, since what is behind a record is copied when it is taken."""
 _TOKEN = re.compile(rb'"(?:[^"\\\n\r]|\\.)*+"|["\[\]{}]')
 _SCALAR = re.compile(rb'"(?:[^"\\\n\r]|\\.)*+"|[^\s,\]\[{}"]+')
 _BLANKS = re.compile(rb"[ \t\r\n]*+")

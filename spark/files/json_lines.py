@@ -21,7 +21,7 @@ from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, widened,
 from epochgate.spark.files.json_values import RecordReader, whole_record
 from epochgate.spark.files.records import BYTE_ORDER_MARK
 from epochgate.spark.files.rejected import MISSING, ValueInvalid
-from epochgate.spark.files.rescuing import rescued_json, with_rescued
+from epochgate.spark.files.rescuing import RESCUED, rescued_json, with_rescued
 from epochgate.spark.files.split import SourceLayout
 from epochgate.spark.files.times import is_time, times_of
 
@@ -112,6 +112,8 @@ class JsonLines:
         look = _looked_at(text, self._for_doubles)
         table = _parsed(text, look, self._texts, self._others)
         if self._others == "infer":
+            if self._layout.rescues and len(_apart(table.schema)) < len(table.schema):
+                raise LinesUnsure
             wanted = pa.schema(with_others(self._texts, _as_texts(table.schema)))
             if wanted != self._texts and not _are_types_told(table):
                 raise LinesUnsure
@@ -135,7 +137,9 @@ class JsonLines:
             lines.pop()
         columns = self._columns
         if self._others == "infer":
-            columns = pa.schema(with_others(columns, _found_in(lines)))
+            found = _found_in(lines)
+            found = _apart(found) if self._layout.rescues else found
+            columns = pa.schema(with_others(columns, found))
         is_inferred = self._layout.is_inferred
         reader = RecordReader(
             columns,
@@ -220,6 +224,11 @@ def _found_in(lines: list[str]) -> pa.Schema:
             except ValueInvalid:
                 continue
     return schema_of(records)
+
+
+def _apart(columns: pa.Schema) -> pa.Schema:
+    """Those that are not named as the column of rescued values; such a field is rescued."""
+    return pa.schema([one for one in columns if one.name.lower() != RESCUED.name])
 
 
 def _table_of(rows: list[dict[str, Any]], columns: pa.Schema) -> pa.Table:

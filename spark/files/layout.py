@@ -63,6 +63,8 @@ def format_of(path: str, given: Format | None) -> tuple[Format | None, Compressi
     >>> format_of("a.csv.gz", None), format_of("a.txt", None), format_of("a.txt", "csv")
     (('csv', 'gzip'), (None, 'none'), ('csv', 'none'))
     """
+    if given == "binary":  # as it is, whatever is in it
+        return given, "none"
     stem, compression = compression_of(path)
     if path.lower().endswith(REFUSED):
         return None, "none"

@@ -2,17 +2,20 @@
 
 Decides which files are looked at: some of those that are there at first, spread evenly over their
 order, each up to a share of the bytes of a sample. One that cannot be read tells nothing, and is
-told of when it is taken. Runs on the driver.
+told of when it is taken. A last line without an end counts where files are complete when they are
+there. Runs on the driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
 from epochgate.spark.files.asked import Reading
+from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.layout import data_start, read_header
 from epochgate.spark.files.parsing import no_value_of, parse_csv, without
 from epochgate.spark.files.quoting import RecordMalformed
@@ -26,12 +29,19 @@ FILES_MAX: Final = 16
 
 
 class Sample:
-    """Some of the files of a source at these paths; `opened` opens one for reading."""
+    """Some of the files of a source at these paths; `opened` opens one for reading.
+    are_complete: whether none of them may still be being written.
+    """
 
     def __init__(
-        self, paths: Sequence[str] = (), opened: Callable[[str], BinaryIO] | None = None
+        self,
+        paths: Mapping[str, Stamp | None] = MappingProxyType({}),
+        opened: Callable[[str, Stamp | None], BinaryIO] | None = None,
+        *,
+        are_complete: bool = False,
     ) -> None:
-        self._paths, self._opened = spread(paths, FILES_MAX + 1), opened
+        self._paths = {path: paths[path] for path in spread(list(paths), FILES_MAX + 1)}
+        self._opened, self._are_complete = opened, are_complete
 
     def json_lines(self, path: str, reading: Reading) -> bytes:
         """JSON lines of the files but the one at `path`, in UTF-8."""
@@ -62,29 +72,31 @@ class Sample:
     ) -> list[tuple[tuple[str, ...], bytes]]:
         """Of each file the names in its header, if it has one, and whole records."""
         found = []
-        for other in self._paths:
+        for other, stamp in self._paths.items():
             if other == path:
                 continue
             try:
                 assert self._opened is not None
-                with self._opened(other) as file:
-                    found.append(_begin_of(file, file_format, reading))
+                with self._opened(other, stamp) as file:
+                    found.append(_begin_of(file, file_format, reading, self._are_complete))
             except (NotText, RecordMalformed, *READ_ERRORS):
                 continue
         return found
 
 
 def _begin_of(
-    file: BinaryIO, file_format: Format, reading: Reading
+    file: BinaryIO, file_format: Format, reading: Reading, is_complete: bool
 ) -> tuple[tuple[str, ...], bytes]:
     dialect, encoding = reading.dialect, reading.encoding
     is_csv = file_format == "csv"
     names = read_header(file, dialect, encoding).names if is_csv and dialect.header else ()
     start = data_start(file, file_format, dialect, encoding)
     file.seek(start)
-    data = file.read(reading.sample_bytes_max // FILES_MAX)
+    most = reading.sample_bytes_max // FILES_MAX
+    data = file.read(most)
     ends = csv_record_ends(dialect) if is_csv else LineEnds()
-    return names, as_utf8(data[: ends.last(data)], encoding, start)
+    whole = len(data) if is_complete and len(data) < most else ends.last(data)
+    return names, as_utf8(data[:whole], encoding, start)
 
 
 def _leave(_: Any) -> str:

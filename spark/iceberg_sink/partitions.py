@@ -1,8 +1,9 @@
 """Files added to a partitioned Iceberg table, each with the partition that its values tell.
 
 Decides nothing: a task has put rows of one partition into a file, by transforms of its own; here
-the library's make the partition of the least and of the greatest value, which have to agree. The
-library's own way takes no buckets, and none of a column of which the table keeps no statistics.
+the library's make the partition of the least and of the greatest value, which have to agree, or of
+the first one where the file does not tell these, as of texts of more than 4 KiB. The library's own
+way takes no buckets, and none of a column of which the table keeps no statistics.
 Runs on the driver.
 """
 
@@ -20,6 +21,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import partition_record_value
 from pyiceberg.table import TableProperties, Transaction
+from pyiceberg.transforms import VoidTransform
 from pyiceberg.typedef import Record
 
 from epochgate.spark.parquet_sink.errors import CommittableDamaged
@@ -45,25 +47,34 @@ def add_files(
 
 def _data_file(metadata: Any, io: Any, path: str) -> DataFile:
     file = io.new_input(path)
-    with file.open() as stream:
-        footer = pq.read_metadata(stream)
+    with file.open() as stream, pq.ParquetFile(stream) as parquet:
+        return _described(metadata, parquet, path, len(file))
+
+
+def _described(metadata: Any, parquet: pq.ParquetFile, path: str, size_bytes: int) -> DataFile:
     schema = metadata.schema()
 
     def statistics(properties: dict[str, str]) -> Any:
         return data_file_statistics_from_parquet_metadata(
-            parquet_metadata=footer,
+            parquet_metadata=parquet.metadata,
             stats_columns=compute_statistics_plan(schema, properties),
             parquet_column_mapping=parquet_path_to_id_mapping(schema),
         )
 
     ranges = statistics(_ALL).column_aggregates
-    values = [_value(one, ranges, schema, path) for one in metadata.spec().fields]
+    values = []
+    for one in metadata.spec().fields:
+        found = ranges.get(one.source_id)
+        ends = (None, None) if found is None else (found.current_min, found.current_max)
+        if None in ends and not isinstance(one.transform, VoidTransform):
+            ends = (_first(parquet, schema.find_column_name(one.source_id)),) * 2
+        values.append(_value(one, ends, schema, path))
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path,
         file_format=FileFormat.PARQUET,
         partition=Record(*values),
-        file_size_in_bytes=len(file),
+        file_size_in_bytes=size_bytes,
         sort_order_id=None,
         spec_id=metadata.default_spec_id,
         equality_ids=None,
@@ -72,15 +83,21 @@ def _data_file(metadata: Any, io: Any, path: str) -> DataFile:
     )
 
 
-def _value(field: Any, ranges: Mapping[int, Any], schema: Any, path: str) -> Any:
-    """The partition's value for a field of the spec."""
-    if field.source_id not in ranges:  # of a column that is dropped, or that no file has
+def _first(parquet: pq.ParquetFile, column: str | None) -> Any:
+    """The first value of a column; none of one that is dropped, or that the file has not."""
+    if column not in parquet.schema_arrow.names:
+        return None
+    for batch in parquet.iter_batches(1, columns=[column]):
+        return batch.column(0)[0].as_py()
+    return None
+
+
+def _value(field: Any, ends: tuple[Any, Any], schema: Any, path: str) -> Any:
+    """The partition's value for a field of the spec, of the least and the greatest value."""
+    if ends == (None, None):
         return None
     transform = field.transform.transform(schema.find_type(field.source_id))
-    least, greatest = (
-        transform(partition_record_value(field, value, schema))
-        for value in (ranges[field.source_id].current_min, ranges[field.source_id].current_max)
-    )
+    least, greatest = (transform(partition_record_value(field, end, schema)) for end in ends)
     if least != greatest:
         expected = f"rows of one partition by {field.name}"
         raise CommittableDamaged(path, expected, f"those of {least} and {greatest}")

@@ -144,8 +144,9 @@ class IcebergTable:
 
     def named_since(self, moment_ns: int) -> tuple[int, set[str]]:
         """The paths below the table's URL that snapshots since this moment have added, in the time
-        of the object store, or since the one that is returned: of older ones nothing is kept.
-        Raises OSError or OutcomeUnknown.
+        of the object store, or since the one that is returned: of older ones nothing is kept, and
+        of those whose metadata lies elsewhere it is not known when they were made. Raises OSError
+        or OutcomeUnknown.
         """
         objects, named, since_ns = open_url(self.directory), set[str](), sys.maxsize
         with self._failing():
@@ -153,7 +154,9 @@ class IcebergTable:
             of_each = {one.sequence_number: one for one in whole.snapshots()}
             number = whole.metadata.last_sequence_number
             while (one := of_each.get(number)) and since_ns >= moment_ns:
-                since_ns = objects.status(self._below(one.manifest_list)).modified_ns
+                if "://" in (listed := self._below(one.manifest_list)):
+                    break
+                since_ns = objects.status(listed).modified_ns
                 named |= {
                     self._below(entry.data_file.file_path)
                     for manifest in one.manifests(whole.io)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from epochgate.runtime import CheckpointAborted
+from epochgate.runtime.requests import listening
 from epochgate.runtime.requests.asking import RequestNotAnswered, RequestRefused
 from epochgate.runtime.requests.listening import JobRequests
 from epochgate.runtime.requests.place import FOLDER, RequestPlace
@@ -163,6 +164,25 @@ def test_what_is_no_request_is_answered_too(tmp_path: Path, content: bytes) -> N
     assert answer["state"] == "failed"
     assert "the request cannot be read" in answer["reason"]
     assert job.asked == []
+
+
+def test_a_look_that_hangs_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, may_end = threading.Event(), threading.Event()
+
+    def hang(place: RequestPlace) -> list[str]:
+        looks.set()
+        assert may_end.wait(60)
+        return []
+
+    monkeypatch.setattr(RequestPlace, "requests", hang)
+    monkeypatch.setattr(RequestPlace, "look_s", 0.0)
+    monkeypatch.setattr(listening, "JOINED_WITHIN_S", 0.01)
+    requests = JobRequests(RequestPlace(str(tmp_path)), {})
+    requests.start()
+    assert looks.wait(60)
+    requests.close()
+    requests.join()
+    may_end.set()
 
 
 def test_in_an_object_store_the_same_files_are_objects() -> None:

@@ -168,6 +168,17 @@ def test_a_column_of_its_name_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_a_later_field_of_its_name_is_rescued(tmp_path: Path) -> None:
+    lines = ['{"a": 1}', '{"a": 2, "_rescued": "own"}', '{"a": "x", "_Rescued": 3}']
+    write(tmp_path / "a.jsonl", "\n".join(lines))
+    found = rows(tmp_path, on_bad_row="rescue", evolution="add", sample_bytes_max=9)
+    assert [one["a"] for one in found] == [1, 2, None]
+    told = [json.loads(one["_rescued"] or "{}") for one in found]
+    for one in told:
+        one.pop("_file_path", None)
+    assert told == [{}, {"_rescued": "own"}, {"a": "x", "_Rescued": 3}]
+
+
 def test_a_later_start_rescues_as_well(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "id\n1\n")
     first = FileEnumeration(tmp_path)

@@ -57,10 +57,36 @@ def test_some_of_many_files_are_looked_at(tmp_path: Path, odd: int) -> None:
     assert types(tmp_path) == {"v": "int64" if odd == 100 else "double"}
 
 
-def test_only_whole_lines_of_another_file_count(tmp_path: Path) -> None:
+def test_only_whole_lines_of_a_file_that_may_grow_count(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "v\n1\n")
     write(tmp_path / "b.csv", "v\n2\n2024-")
-    assert types(tmp_path) == {"v": "int64"}
+    assert types(tmp_path, follow=True, settle_s=1e-9) == {"v": "int64"}
+    assert types(tmp_path) == {"v": "string"}
+
+
+def test_a_file_of_one_line_without_an_end_has_a_say(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", '{"v": 1}')
+    write(tmp_path / "b.jsonl", '{"v": 2.5}')
+    assert types(tmp_path) == {"v": "double"}
+
+
+def test_a_hint_of_another_case_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", '{"Amount": 1}\n')
+    with pytest.raises(HintUnused, match=r"'amount'.*has Amount"):
+        rows(tmp_path, hints=parse_schema("amount INT"))
+
+
+def test_hints_of_lines_of_text_are_heard(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "5\n")
+    with pytest.raises(SchemaChanged, match="--schema-hints"):
+        rows(tmp_path, format="text", hints=parse_schema("value INT"))
+    with pytest.raises(HintUnused, match="'more'"):
+        rows(tmp_path, format="text", hints=parse_schema("more STRING"))
+    given: Any = {"format": "text", "hints": parse_schema("value STRING")}
+    first, other = FileEnumeration(tmp_path, **given), FileEnumeration(tmp_path, **given)
+    first.discover()
+    other.restore(first.snapshot())
+    assert rows(tmp_path, **given) == [{"value": "5"}]
 
 
 def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
@@ -142,6 +168,13 @@ def test_a_hint_that_names_no_column_of_csv_is_refused(tmp_path: Path) -> None:
         rows(tmp_path, hints=hints("Amount DOUBLE"))
     with pytest.raises(TypeUnreadable):
         rows(tmp_path, hints=hints("amount ARRAY<INT>"))
+
+
+def test_a_hint_may_name_a_type_that_only_files_with_types_have(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.int32())
+    pq.write_table(pa.table({"m": pa.array([[("a", 1)]], kind)}), tmp_path / "a.parquet")
+    found = rows(tmp_path, hints=parse_schema("m MAP<STRING, INT>"))
+    assert found == [{"m": [("a", 1)]}]
 
 
 def test_a_hint_widens_a_column_of_parquet_and_does_no_more(tmp_path: Path) -> None:

@@ -14,10 +14,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from epochgate.spark.files import BadFile, FileEnumeration, SchemaChanged, SplitReader, chunks
+from epochgate.spark.files import (
+    BadFile,
+    FileEnumeration,
+    SchemaChanged,
+    SplitReader,
+    UnknownFormat,
+    avro,
+    chunks,
+)
 from epochgate.spark.files.ddl import parse_schema
 from epochgate.spark.files.source_columns import parse_added
-from tests.spark.files.reading import rejected, rows, write
+from tests.spark.files.reading import batches, rejected, rows, write
 
 COUNT = 9000
 RECORD: dict[str, Any] = {
@@ -80,6 +88,30 @@ def test_orc_is_cut_at_stripes(tmp_path: Path) -> None:
         for one in read.batch.column("id").to_pylist()
     ]
     assert found == list(range(COUNT))
+
+
+@pytest.mark.parametrize("kind", ["orc", "avro", "binary"])
+def test_files_of_which_no_column_is_read_have_all_their_rows(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "day=7"
+    if kind == "binary":
+        write(folder / "a.bin", b"x")
+    else:
+        numbered(folder, kind, 20)
+    given: dict[str, Any] = {"format": "binary"} if kind == "binary" else {}
+    found = rows(tmp_path, projection=["day"], **given)
+    assert found == [{"day": 7}] * (1 if kind == "binary" else 20)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "orc"])
+def test_a_file_with_none_of_the_columns_has_all_its_rows(tmp_path: Path, kind: str) -> None:
+    texts = {"csv": ("a,b\n1,2\n", "c\n5\n6\n"), "jsonl": ('{"a": 1}\n', '{"c": 5}\n{"c": 6}\n')}
+    for name, table in {"1": pa.table({"a": [1]}), "2": pa.table({"c": [5, 6]})}.items():
+        if kind == "orc":
+            write_orc(tmp_path / f"{name}.orc", table)
+        else:
+            write(tmp_path / f"{name}.{kind}", texts[kind][int(name) - 1])
+    found = rows(tmp_path, projection=["b", "a"] if kind == "csv" else ["a"], evolution="add")
+    assert [row.get("a") for row in found] == [1, None, None]
 
 
 @pytest.mark.parametrize("kind", ["orc", "avro"])
@@ -237,3 +269,25 @@ def test_a_file_that_is_no_value_is_bad(tmp_path: Path, monkeypatch: pytest.Monk
     write(tmp_path / "a", b"abc")
     with pytest.raises(BadFile, match="more than 2 bytes"):
         rows(tmp_path, format="binary")
+
+
+def test_long_records_of_avro_are_few_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(avro, "BATCH_BYTES", 1000)
+    numbered(tmp_path, "avro", 300)
+    (batch, *more) = batches(tmp_path)
+    assert 1 < batch.batch.num_rows < 60
+    assert sum(one.batch.num_rows for one in (batch, *more)) == 300
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.csv.gz", "a.tar", "a.png"])
+def test_a_file_is_read_as_it_is_whatever_its_name_tells(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, b"PK\0")
+    assert rows(tmp_path, format="binary") == [{"content": b"PK\0"}]
+
+
+def test_a_file_that_is_compressed_within_is_not_read_from_another(tmp_path: Path) -> None:
+    write(tmp_path / "a.orc.gz", b"x")
+    with pytest.raises(UnknownFormat, match=r"compressed within, and not read from \.gz"):
+        rows(tmp_path)

@@ -57,6 +57,13 @@ def test_the_command_line_counts(tmp_path: Path) -> None:
     assert (found.parallelism, found.null) == (4, ("z",))
 
 
+def test_flags_may_be_shortened(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text('target = "a"\nadd-column = ["file.path"]')
+    for config in (["--conf", f"{tmp_path}/job.toml"], [f"--conf={tmp_path}/job.toml"]):
+        found = options([*config, "--source", "in", "--add-col", "file.row"])
+        assert (found.target, found.add_columns) == ("a", ("file.row",))
+
+
 def test_keys_may_be_written_as_names_of_python_and_lists_as_lists(tmp_path: Path) -> None:
     text = 'source = "i"\ntarget = "o"\ncolumns = ["a", "b"]\nfile_size = "1MB"\nfollow = false\n'
     (tmp_path / "job.toml").write_text(text)

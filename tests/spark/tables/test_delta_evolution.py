@@ -18,6 +18,7 @@ from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.testing.faulty_filesystem import SimulatedCrash
 from epochgate.spark.delta_sink import DeltaTarget, TableTakenOver, TableUnusable
 from epochgate.spark.delta_sink.sink import DeltaSink
+from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
 from tests.runtime.objects.servers import seaweedfs
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, random_kills, write_source
 from tests.spark.tables.delta_objects import Seen
@@ -143,6 +144,20 @@ def test_a_driver_that_was_replaced_adds_no_column(tmp_path: Path) -> None:
         zombie.commit(2, wide)
     assert deltalake.DeltaTable(place).schema().to_arrow().names == ["x"]
     successor.release()
+
+
+def test_a_table_that_another_makes_first_takes_no_file_of_another_type(tmp_path: Path) -> None:
+    """Not even of a type that has a wider one with its own: the table's stays as it is."""
+    place = tmp_path / "table"
+    target = DeltaTarget(str(place), "job", "r1", may_grow=True)
+    target.claim(None)
+    files = stage(place, "r1", [2**40])
+    target.require_one_schema(files)
+    deltalake.write_deltalake(str(place), pa.table({"x": pa.array([1], pa.int32())}))
+    with pytest.raises(OutputSchemaChanged, match="x: int32"):
+        target.commit(1, files)
+    assert rows(place) == [1]
+    target.release()
 
 
 def test_a_table_with_a_required_field_within_a_column_does_not_grow(tmp_path: Path) -> None:

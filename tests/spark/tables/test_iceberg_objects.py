@@ -226,6 +226,28 @@ def test_what_is_older_than_the_snapshots_that_are_kept_is_left(lake: Lake) -> N
     driver.close()
 
 
+def test_a_table_whose_metadata_lies_elsewhere_keeps_its_orphans_and_is_written_to(
+    lake: Lake,
+) -> None:
+    """The times of its snapshots are asked of the table's own place alone."""
+    if lake.kind == "rest":
+        pytest.skip("this catalog's store lets metadata lie below the table alone")
+    driver = lake.driver("r1")
+    driver.commit(1, lake.staged("r1", [1]))
+    table = IcebergTable("lake", lake.table, {})
+    assert table.load()
+    table.end(table.begin(), {"write.metadata.path": f"{lake.seen.url}-elsewhere"})
+    table.close()
+    driver = lake.driver("r2", 1)
+    driver.commit(2, lake.staged("r2", [2]))
+    (orphan,) = lake.staged("r2", [7], 3)[0]
+    driver = lake.driver("r3", 2)
+    driver.open("r3", {})
+    driver.commit(3, lake.staged("r3", [3]))
+    assert orphan[3] in lake.seen.files("data")
+    driver.close()
+
+
 def test_batches_of_a_query_are_in_the_table_once(lake: Lake) -> None:
     target = IcebergBatches("lake", lake.table)
     assert target.number("query") == 0

@@ -142,6 +142,22 @@ def test_each_file_has_rows_of_the_partition_that_its_manifest_names(
             assert one["whole"] in pruned["whole"].to_pylist(), (name, one[name])
 
 
+@pytest.mark.parametrize("transform", ["identity", "bucket[4]", "truncate[5000]"])
+def test_a_long_text_has_its_partition(tmp_path: Path, transform: str) -> None:
+    """Parquet files keep no least and greatest value of texts of more than 4 KiB."""
+    from pyiceberg.transforms import parse_transform
+
+    table = made(tmp_path, [("text", transform)])
+    texts = ["l" * 5000, None, "s"]
+    written(tmp_path, [{"whole": number, "text": text} for number, text in enumerate(texts)])
+    function = parse_transform(transform).transform(table.schema().find_type("text"))
+    partitions = [partition["text_part"] for _, partition in manifested(tmp_path)]
+    assert sorted(map(str, partitions)) == sorted(map(str, map(function, texts)))
+    for number, text in enumerate(texts):
+        found = table.refresh().scan(row_filter=_equal("text", text)).to_arrow()
+        assert found["whole"].to_pylist() == [number]
+
+
 def _equal(name: str, value: Any) -> Any:
     """The predicate by which an engine prunes files."""
     expressions: Any = pytest.importorskip("pyiceberg.expressions")
