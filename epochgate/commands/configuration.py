@@ -57,8 +57,18 @@ def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]
             raise UsageError(f"{FLAG} {path}: there is no option {key!r}; {meant}")
         flag = f"--{name}"
         if not any(one == flag or one.startswith(f"{flag}=") for one in given):
-            found += _tokens(path, flag, action, value)
+            tokens = _tokens(path, flag, action, value)
+            _parse(path, name, tokens, parser)
+            found += tokens
     return [*found, *given]
+
+
+def _parse(path: str, name: str, tokens: list[str], parser: argparse.ArgumentParser) -> None:
+    """Refuse a value by the file and its key, instead of as an argument that was not given."""
+    try:
+        parser.parse_known_args(tokens)
+    except argparse.ArgumentError as error:
+        raise UsageError(f"{FLAG} {path}: {name}: {error.message}") from error
 
 
 def _read(path: str) -> dict[str, Any]:
