@@ -68,16 +68,17 @@ def follow(
 def gathered(futures: Mapping[str, Future[Any]]) -> Future[dict[str, Any]]:
     """Return a future of the results of all, by the same names; it fails with the first error."""
     all_of: Future[dict[str, Any]] = Future()
-    left = set(futures)
+    results: dict[str, Any] = {}
 
     def end(name: str, done: Future[Any]) -> None:
-        left.discard(name)
         if done.cancelled():
             cancel(all_of)
         elif (error := done.exception()) is not None:
             reject(all_of, error)
-        elif not left:
-            resolve(all_of, {one: future.result() for one, future in futures.items()})
+        else:
+            results[name] = done.result()
+            if len(results) == len(futures):
+                resolve(all_of, {one: results[one] for one in futures})
 
     for name, future in futures.items():
         future.add_done_callback(partial(end, name))

@@ -139,7 +139,7 @@ def test_a_system_of_ones_own_is_drawn_with_who_triggers_whom(
             ["tests.fsm.turnstile:Nothing"],
             "'Nothing' in module 'tests.fsm.turnstile' is no",
         ),
-        (["tests.fsm.turnstile:Int"], "is no machine with rows and no system of machines"),
+        (["tests.fsm.turnstile:Int"], "Int is a function; call it in the module"),
         (["tests.fsm.turnstile:Stile"], "no system of machines; it has Turnstile, Station"),
         (
             ["tests.fsm.turnstile:Station", "tests.fsm.turnstile:Station"],

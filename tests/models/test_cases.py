@@ -113,7 +113,7 @@ def test_the_index_names_every_case_its_page_and_its_size() -> None:
 
 def test_the_rules_that_take_the_step_away_are_rules_of_the_protocol() -> None:
     protocol = (PAGES.parent / "protocol.md").read_text(encoding="utf-8")
-    known = set(re.findall(r"(?m)^\| ([A-Z]\d+) \|", protocol))
+    known = set(re.findall(r"(?m)^- \*\*([A-Z]\d+)\.\*\*", protocol))
     rows = re.findall(r"(?m)^\| .*\((\w+)\.md\).*\| ([A-Z\d, ]+) \|$", INDEX)
     assert {page for page, _ in rows} == TEXTS.keys()
     for page, rules in rows:
