@@ -3,6 +3,7 @@ from epochgate.spark.handle import (
     JobStatus as JobStatus,
     TaskStatus as TaskStatus,
 )
+from epochgate.spark.java import use_java as use_java
 from epochgate.spark.job import run_job as run_job
 from epochgate.spark.session import (
     local_session as local_session,

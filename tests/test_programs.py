@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import epochgate
 from epochgate.spark.java import ensure_java
 from tests.test_readme import PAGES, ROOT, run
 
@@ -153,6 +154,34 @@ def test_the_ten_minutes_end_with_each_row_once(tmp_path: Path) -> None:
     )
     assert "next start of the job begins from checkpoint" in told.stdout, told.stderr
     assert told.stdout.endswith("10000 rows, 10000 different\n"), told.stdout
+
+
+@pytest.mark.programs
+@pytest.mark.spark
+def test_the_messy_delivery_becomes_the_tables_that_are_shown(tmp_path: Path) -> None:
+    page = "docs/ingest.md"
+    (tmp_path / "landing").mkdir()
+    for name, kind in (("landing/monday.csv", "csv"), ("orders.toml", "toml")):
+        [(_, text, _)] = blocks_of(page, kind)
+        (tmp_path / name).write_text(text, "utf-8")
+    command = [sys.executable, "-m", "epochgate", "ingest", "--config", "orders.toml", "--quiet"]
+    assert subprocess.run(command, cwd=tmp_path, timeout=120, check=False).returncode == 3
+    shown = (ROOT / page).read_text("utf-8").replace("/srv/", f"{tmp_path}/")
+    rows = [row for name in ("orders", "orders.rejected") for row in _rows(tmp_path / name)]
+    assert len(rows) == 4
+    for row in rows:
+        assert f"| {' | '.join(row)} |".replace("|  |", "| |") in shown
+
+
+def _rows(table: Path) -> list[list[str]]:
+    """Its rows as cells of the page: JSON and raw text as code."""
+    cells = []
+    for row in epochgate.read(str(table)).drop_columns("checkpoint").to_pylist():
+        row["at"] = f"{row['at']:%H:%M UTC}" if "at" in row else None
+        code = {key: f"`{row[key]}`" for key in ("_rescued", "raw") if row.get(key)}
+        known = {key: value for key, value in (row | code).items() if key != "at" or value}
+        cells.append(["" if one is None else str(one) for one in known.values()])
+    return cells
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -56,7 +56,9 @@ def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]
             raise UsageError(f"{FLAG} {path}: there is no option {key!r}; {meant}")
         flag = f"--{name}"
         if flag not in named:
-            found += _tokens(path, flag, action, value)
+            tokens = _tokens(path, flag, action, value)
+            _parse(path, name, tokens, parser)
+            found += tokens
     return [*found, *given]
 
 
@@ -65,6 +67,14 @@ def _named(argument: str, parser: argparse.ArgumentParser) -> str:
     name, flags = argument.partition("=")[0], parser._option_string_actions
     meant = [flag for flag in flags if name.startswith("--") and flag.startswith(name)]
     return meant[0] if name not in flags and len(meant) == 1 else name
+
+
+def _parse(path: str, name: str, tokens: list[str], parser: argparse.ArgumentParser) -> None:
+    """Refuse a value by the file and its key, instead of as an argument that was not given."""
+    try:
+        parser.parse_known_args(tokens)
+    except argparse.ArgumentError as error:
+        raise UsageError(f"{FLAG} {path}: {name}: {error.message}") from error
 
 
 def _read(path: str) -> dict[str, Any]:

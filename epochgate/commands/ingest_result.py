@@ -63,7 +63,9 @@ def _tell_left_out(result: IngestResult, source: str) -> None:
             f"not read: {told(result.unread)} (`epochgate unread {shlex.quote(source)}` lists them)"
         )
     if result.rows_rejected:
-        print(f"rejected: {result.rows_rejected:,} rows, kept in {result.rejected_path}")
+        print(
+            f"rejected: {result.rows_rejected:,} rows by this run, kept in {result.rejected_path}"
+        )
     for skipped in result.newly_skipped[:SKIPPED_SHOWN_MAX]:
         print(f"skipped: {skipped.path} from {skipped.position} on: {skipped.reason}")
     if len(result.newly_skipped) > SKIPPED_SHOWN_MAX:

@@ -105,12 +105,15 @@ class RunStatus:
 
 
 def checkpoints_in(path: str) -> str:
-    """Return the place of the checkpoints that belong to `path`: an ingestion's target, the working
-    directory beside it, or the checkpoints themselves, in a directory or in an object store.
+    """Return the place of the checkpoints that belong to `path`.
+
+    That is an ingestion's target as its command names it, the working directory beside it, or the
+    checkpoints themselves, in a directory or in an object store.
 
     Raises NothingToSee, ObjectStoreUnusable, and CheckpointStoreUnusable if an object store cannot
     be asked.
     """
+    path = path.removeprefix("delta:")
     if not is_url(path):
         return checkpoint_directory_in(path)
     beside = f"{path.rstrip('/')}.{CHECKPOINTS}"

@@ -21,7 +21,7 @@ from epochgate.runtime.api.raised import described, in_words, let_pass
 from epochgate.runtime.api.reports import CheckpointReport, keep_recent, shortened, summed
 from epochgate.runtime.api.state_versions import FIRST, Versioned, parted, rejoined
 from epochgate.runtime.shell.blocking_work import in_lane
-from epochgate.runtime.shell.client_requests import JobOver
+from epochgate.runtime.shell.client_requests import LATE, JobOver
 from epochgate.runtime.shell.futures import reject, resolve
 from epochgate.runtime.store import (
     CheckpointNotStorable,
@@ -177,7 +177,7 @@ class Checkpoints:
     def refused(self) -> None:
         requests, self._requests = self._requests, []
         for future in requests:
-            reject(future, JobOver("the checkpoint was asked for after the job's end"))
+            reject(future, JobOver(LATE))
 
     def forget_requests(self, reason: str) -> None:
         """The job is over: no request will be served any more."""

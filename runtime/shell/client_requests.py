@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Final
 
 from epochgate.errors import EpochgateError, UsageError
 from epochgate.runtime.api.plain_values import ValueNotPlain, insist_on_plain
@@ -32,6 +32,13 @@ class CoordinatorUnavailable(EpochgateError):
 
 class JobOver(EpochgateError):
     """The job ended before it could answer."""
+
+
+LATE: Final = (
+    "the request came after the end of the job, whose wait() tells how it ended. A start on the "
+    "same checkpoints has no more than what is left of its input; to begin again, give another "
+    "checkpoint directory and another place for the output"
+)
 
 
 class ClientRequest(Future[Any]):

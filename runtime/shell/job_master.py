@@ -35,7 +35,7 @@ from epochgate.runtime.savepoints import Savepoint
 from epochgate.runtime.shell.batch_snapshots import BatchSnapshots
 from epochgate.runtime.shell.blocking_work import BlockingWork, Post, WorkHangs
 from epochgate.runtime.shell.checkpoints import STORE_LANE, Checkpoints
-from epochgate.runtime.shell.client_requests import JobOver
+from epochgate.runtime.shell.client_requests import LATE, JobOver
 from epochgate.runtime.shell.commits import Commits
 from epochgate.runtime.shell.committing import DirectCommits, SteppedCommits
 from epochgate.runtime.shell.concurrent_attempts import (
@@ -358,7 +358,7 @@ class JobMaster:
                     argument.free()
                     argument.complete(EventLost(f"{argument.event!r} came after the job's end"))
                 elif isinstance(argument, Future):
-                    reject(argument, JobOver("it was asked for after the job's end"))
+                    reject(argument, JobOver(LATE))
 
 
 def _known(states: Mapping[str, bytes], operators: list[str]) -> dict[str, bytes]:

@@ -97,7 +97,8 @@ class AvroChunks:
         try:
             rows: list[Any] = []
             for block in fastavro.block_reader(self._file):
-                mean = max(1, block.bytes_.getbuffer().nbytes // max(1, block.num_records))
+                decoded = block.bytes_.getbuffer()  # type: ignore[attr-defined]  # not in its stub
+                mean = max(1, decoded.nbytes // max(1, block.num_records))
                 at_once = min(batch_rows, max(1, BATCH_BYTES // mean))
                 for row in block:
                     rows.append(row)

@@ -9,6 +9,7 @@ executors, which need epochgate and obstore installed, and the credentials in th
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -42,14 +43,29 @@ class NotATarget(UsageError):
         )
 
 
+class OfAnotherFormat(UsageError):
+    """Its files do not tell which of them belong to it: TARGET."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.args[0]!r} is a Delta table, whose log tells which of its files count: read it "
+            "by DeltaTable(path).to_pyarrow_table(), of the package deltalake, or another reader "
+            "of Delta. `epochgate.read` reads targets of Parquet files."
+        )
+
+
 def read(target: str, *, spark: Any = None) -> Any:
     """The rows of `target` as an Arrow table; given a Spark session, as a DataFrame.
 
-    The column `checkpoint` tells in which checkpoint a row came. Raises NotATarget, and
-    ObjectStoreUnusable for a URL that cannot be opened.
+    The column `checkpoint` tells in which checkpoint a row came. Raises NotATarget, OfAnotherFormat
+    for a Delta table, and ObjectStoreUnusable for a URL that cannot be opened.
     """
+    if target.startswith("delta:"):
+        raise OfAnotherFormat(target)
     if not is_url(target):
         path = unquote(urlsplit(target).path) if target.startswith("file://") else target
+        if os.path.isdir(os.path.join(path, "_delta_log")):
+            raise OfAnotherFormat(target)
         return _read_directory(path) if spark is None else spark.read.parquet(path)
     objects = open_url(target)
     committed = _committed(objects)

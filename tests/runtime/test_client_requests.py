@@ -162,9 +162,10 @@ def test_the_end_of_the_job_fails_what_is_not_answered_and_what_comes_later() ->
     desk.job.master.close()
     with pytest.raises(JobOver, match="not answered: the job is canceled: enough"):
         waiting.result(timeout=0)
-    for future in (late, later):
-        with pytest.raises(JobOver):
-            future.result(timeout=0)
+    with pytest.raises(JobOver):
+        late.result(timeout=0)
+    with pytest.raises(JobOver, match="to begin again, give another checkpoint directory"):
+        later.result(timeout=0)
 
 
 def test_a_client_may_give_up() -> None:

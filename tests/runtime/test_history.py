@@ -40,6 +40,7 @@ from epochgate.runtime.observing.run_summary import KEPT_MAX, RunSummary
 from epochgate.runtime.observing.status import (
     NothingToSee,
     checkpoint_directory_in,
+    checkpoints_in,
     status_of,
 )
 from epochgate.runtime.store import CheckpointStoreInUse, DirectoryCheckpointStore
@@ -301,6 +302,7 @@ def test_a_job_is_found_by_target_working_directory_or_checkpoints(
     (tmp_path / "target").mkdir()
     store(checkpoints).close()
     assert checkpoint_directory_in(str(tmp_path / named)) == str(checkpoints)
+    assert checkpoints_in(f"delta:{tmp_path / named}") == str(checkpoints)
 
 
 def test_a_url_of_another_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from epochgate.spark.java import ensure_java
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "examples" / "operations"
 ALERTS, BOARD = FILES / "prometheus-rules.yaml", FILES / "grafana.json"
-OF_TASKS = "epochgate_task_"
+OF_THE_JOBS_CODE = ("epochgate_task_", "epochgate_coordinator_", "epochgate_committer_")
 
 
 def documents(path: Path) -> list[Any]:
@@ -67,7 +67,7 @@ def test_alerts_and_dashboard_ask_for_metrics_that_a_job_exports() -> None:
     exported = names_on(page.url)
     page.close()
     asked = {name for query in expressions().values() for name in names_in(query)}
-    assert {name for name in asked if not name.startswith(OF_TASKS)} - exported == set()
+    assert {name for name in asked if not name.startswith(OF_THE_JOBS_CODE)} - exported == set()
     assert len(asked) > 10
 
 
@@ -108,7 +108,8 @@ def test_the_unit_and_the_pod_have_options_that_there_are() -> None:
 
 
 def test_the_jobs_have_options_that_there_are_and_know_the_exit_codes() -> None:
-    cron, savepoint = documents(FILES / "kubernetes-jobs.yaml")
+    [cron] = documents(FILES / "kubernetes-cronjob.yaml")
+    [savepoint] = documents(FILES / "kubernetes-savepoint.yaml")
     run = cron["spec"]["jobTemplate"]["spec"]
     pods = [run["template"]["spec"], savepoint["spec"]["template"]["spec"]]
     parsed = [parser().parse_args(pod["containers"][0]["args"]) for pod in pods]

@@ -79,7 +79,8 @@ def test_keys_may_be_written_as_names_of_python_and_lists_as_lists(tmp_path: Pat
         ("schema = true", "schema is True; write a text or a number"),
         ("config = 'x'", "there is no option 'config'"),
         ("x = [", "give a file of TOML that can be read"),
-        ("on-bad-row = 'keep'", "invalid choice: 'keep'"),
+        ("on-bad-row = 'keep'", "job.toml: on-bad-row: invalid choice: 'keep'"),
+        ("parallelism = 'many'", "job.toml: parallelism: invalid int value: 'many'"),
         ("target = 'out'", "SOURCE and TARGET are needed"),
     ],
 )

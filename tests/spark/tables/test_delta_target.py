@@ -13,8 +13,10 @@ from typing import Any
 
 import msgpack
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import epochgate
 from epochgate.runtime import BehindCheckpoint, RetryLater, SinkStart
 from epochgate.spark.delta_sink import (
     DeltaLog,
@@ -37,6 +39,7 @@ from epochgate.spark.parquet_sink import (
     TargetLocked,
     TargetNotEmpty,
 )
+from epochgate.spark.parquet_sink.reading import OfAnotherFormat
 from tests.spark.tables.delta_replay import active_files, entries, numbers, rows
 
 deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
@@ -255,6 +258,16 @@ def test_the_job_goes_on_while_the_table_is_compacted_by_its_own_tools(table: Pa
     again.commit(5, stage(table, "r2", [5]))
     again.release()
     assert rows(table) == [1, 2, 3, 4, 5, 11, 12, 13, 14]
+
+
+def test_the_rows_of_a_compacted_table_are_not_read_twice(target: DeltaTarget, table: Path) -> None:
+    for checkpoint in (1, 2):
+        target.commit(checkpoint, stage(table, "r1", [checkpoint]))
+    deltalake.DeltaTable(table).optimize.compact()
+    assert pq.read_table(table).num_rows == 4  # with the files that the log has removed
+    for named in (str(table), f"delta:{table}"):
+        with pytest.raises(OfAnotherFormat, match="is a Delta table"):
+            epochgate.read(named)
 
 
 def test_a_table_that_is_set_back_while_the_job_runs_takes_no_further_commit(
