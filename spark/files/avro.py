@@ -73,6 +73,8 @@ class AvroChunks:
         kind = _Types().of(written)
         if not pa.types.is_struct(kind):
             raise ValueError(f"an Avro file of records is read, and this one has values of {kind}")
+        if not kind.num_fields:
+            raise ValueError("its records have no field, so that no row could be told of them")
         self.schema = pa.schema(list(kind))
 
     def rows_before(self, chunk: int) -> None:
