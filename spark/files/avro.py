@@ -99,7 +99,9 @@ class AvroChunks:
         try:
             rows: list[Any] = []
             for block in fastavro.block_reader(self._file):
-                mean = max(1, block.bytes_.getbuffer().nbytes // max(1, block.num_records))
+                content = block.bytes_.getbuffer()  # type: ignore[attr-defined]  # not in its stub
+                mean = max(1, content.nbytes // max(1, block.num_records))
+                content.release()
                 at_once = min(batch_rows, max(1, BATCH_BYTES // mean))
                 for row in block:
                     rows.append(row)
