@@ -7,6 +7,7 @@ intervals, on a thread of its own beside the job.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -57,7 +58,8 @@ class JobRequests:
         """Take the requests that are there, and answer those that have ended."""
         try:
             for request_id in self._place.requests():
-                self._take(request_id)
+                with contextlib.suppress(FileNotFoundError):  # its asker has given up meanwhile
+                    self._take(request_id)
         except OSError as error:
             # Once: the next look may find the disk well, and the job is not the worse for it.
             if not self._has_warned:

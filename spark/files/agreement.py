@@ -35,6 +35,7 @@ from epochgate.spark.files.evolution import (
 from epochgate.spark.files.json_lines import require_lines
 from epochgate.spark.files.layout import (
     Others,
+    declared,
     describe,
     fill_types,
     has_same_columns,
@@ -235,8 +236,8 @@ class Layouts:
         known = [*before.schema, *before.partitions]
         then = pa.schema([one for one in known if one.name in before.hinted])
         now = self._reading.hints
-        if not has_same_columns(then, now):
-            raise ReadingChanged("--schema-hints", *(describe(one) for one in (then, now)))
+        if not has_same_columns(then, now) or declared(then) != declared(now):
+            raise ReadingChanged("--schema-hints", declared(then), declared(now))
 
     def _wanted(self) -> Sequence[str] | None:
         """The columns that are read; none for all of a file."""
@@ -354,11 +355,11 @@ class Layouts:
 
     def _partition_schema(self, path: str) -> pa.Schema:
         """The columns of the directories, each of which must hold a value of its type."""
-        declared = self._reading.schema or self._reading.hints
+        asked = self._reading.schema or self._reading.hints
         fields = []
         for name in self._partitions(path):
-            if name in declared.names:
-                fields.append(declared.field(name))
+            if name in asked.names:
+                fields.append(asked.field(name))
             else:
                 kind = self._partition_types.setdefault(
                     name, infer_type([partition_texts(path, root_of(self._source))[name]])

@@ -73,6 +73,8 @@ class AvroChunks:
         kind = _Types().of(written)
         if not pa.types.is_struct(kind):
             raise ValueError(f"an Avro file of records is read, and this one has values of {kind}")
+        if not kind.num_fields:
+            raise ValueError("its records have no field, so that no row could be told of them")
         self.schema = pa.schema(list(kind))
 
     def rows_before(self, chunk: int) -> None:
@@ -97,8 +99,9 @@ class AvroChunks:
         try:
             rows: list[Any] = []
             for block in fastavro.block_reader(self._file):
-                decoded = block.bytes_.getbuffer()  # type: ignore[attr-defined]  # not in its stub
-                mean = max(1, decoded.nbytes // max(1, block.num_records))
+                content = block.bytes_.getbuffer()  # type: ignore[attr-defined]  # not in its stub
+                mean = max(1, content.nbytes // max(1, block.num_records))
+                content.release()
                 at_once = min(batch_rows, max(1, BATCH_BYTES // mean))
                 for row in block:
                     rows.append(row)

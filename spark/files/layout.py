@@ -332,6 +332,16 @@ def describe(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
+def declared(schema: pa.Schema) -> str:
+    """The columns by name, with their types and whether they may lack values.
+
+    >>> declared(pa.schema([pa.field("b", pa.string()), pa.field("a", pa.int64(), nullable=False)]))
+    'a: int64 not null, b: string'
+    """
+    told = {one.name: f"{one.type}{'' if one.nullable else ' not null'}" for one in schema}
+    return ", ".join(f"{name}: {told[name]}" for name in sorted(told))
+
+
 def fill_types(schema: pa.Schema) -> pa.Schema:
     """The schema with columns of text for those of which no value is known."""
     return pa.schema([pa.field(field.name, _filled(field.type)) for field in schema])

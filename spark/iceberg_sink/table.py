@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.objects.client import is_remote, is_url, open_url, settings_of_library
+from epochgate.runtime.objects.errors import ObjectStoreUnusable
 from epochgate.spark.extras import library
 from epochgate.spark.iceberg_sink.errors import CatalogUnusable, OutcomeUnknown, TableOvertaken
 from epochgate.spark.tables.errors import TableUnusable
@@ -76,7 +77,9 @@ class IcebergTable:
         from epochgate.spark.iceberg_sink.durable_files import NAME
 
         self._catalog.properties.setdefault(IO, NAME)
-        settings = {**os.environ, **settings_of_library("s3://")}
+        settings = dict(os.environ)
+        with contextlib.suppress(ObjectStoreUnusable):  # which a table elsewhere does not need
+            settings |= settings_of_library("s3://")
         for key, variable in _OF_STORES.items():
             if value := settings.get(variable):
                 self._catalog.properties.setdefault(key, value)

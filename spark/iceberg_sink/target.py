@@ -77,7 +77,7 @@ class IcebergTarget:
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
         self._commits = self._held = 0
-        self._open_objects = open_objects
+        self._open_objects, self._partitions = open_objects, ""
         self._staged: Staged
         self.directory = ""
 
@@ -117,6 +117,7 @@ class IcebergTarget:
         if demands := self._table.demands():
             raise TableUnusable(self._shown, demands, "Give another table.")
         self.directory, self._identity = self._table.directory, self._table.identity
+        self._partitions = ", ".join(self._table.transforms())
         if is_url(self.directory):
             self._staged = StagedObjects(self._open_objects(self.directory), self._table)
             return
@@ -209,6 +210,8 @@ class IcebergTarget:
             raise TableRolledBack(self._table.shown, self._held)
         if (ledger.checkpoint or 0) >= checkpoint:
             return False
+        if files:
+            self._require_partitions(self._partitions, ", ".join(self._table.transforms()))
         self._staged.move_into_place(files, checkpoint)
         grown = [schema for _, schema in self._schemas(files)]
         held = self._table.schema()
@@ -254,12 +257,16 @@ class IcebergTarget:
             self._require_held(
                 ledger, start or SinkStart(self._job_id, self._run_id, restored_checkpoint)
             )
+            if (ledger.checkpoint or 0) < (restored_checkpoint or 0):
+                before = self._table.properties.get(f"{self._key}.partitions", self._partitions)
+                self._require_partitions(before, self._partitions)
             runs = (*ledger.runs, self._run_id)[-RUNS_REMEMBERED:]
             driver = ledger.driver + 1
             entry = {
                 f"{self._key}.job": self._job_id,
                 f"{self._key}.driver": str(driver),
                 f"{self._key}.runs": " ".join(runs),
+                f"{self._key}.partitions": self._partitions,
             }
             said = min(ledger.said or 0, restored_checkpoint or 0)
             if said != (ledger.said or 0):
@@ -290,6 +297,14 @@ class IcebergTarget:
     def _summary(self) -> dict[str, str]:
         """Return what a person finds in the snapshot."""
         return {"epochgate.job": self._job_id, "epochgate.run": self._run_id}
+
+    def _require_partitions(self, written: str, now: str) -> None:
+        """TableUnusable if files that are to be committed were written for other partitions."""
+        if written != now:
+            one, other = (text or "nothing" for text in (written, now))
+            found = f"its files were written to be partitioned by {one}, and it is by {other} now"
+            way_on = "Set the partitioning back, start again and stop the job; then change it."
+            raise TableUnusable(self._shown, found, way_on)
 
     def _require_held(self, ledger: Ledger, start: SinkStart) -> None:
         """BehindCheckpoint where the table lacks what was committed, as far as is not given up."""

@@ -165,7 +165,7 @@ def plan_ingest(
         begin = None if restored is not None else _pass_over(options, enumeration, segments)
         if restored is not None:
             enumeration.restore(_files_in(restored))
-        _discover(enumeration)
+        _asked(enumeration, enumeration.discover)
         claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
         store = store or open_store()
@@ -266,13 +266,13 @@ def _pass_over(
     if (begin := segments.begin()) is not None:
         enumeration.restore(begin)
         return None
-    enumeration.pass_over()
+    _asked(enumeration, enumeration.pass_over)
     return enumeration.snapshot()
 
 
-def _discover(enumeration: FileEnumeration) -> None:
+def _asked(enumeration: FileEnumeration, look: Callable[[], object]) -> None:
     try:
-        enumeration.discover()
+        look()
     except ObjectStoreError as error:
         raise ObjectStoreUnusable(enumeration.source, error.strerror) from error
 

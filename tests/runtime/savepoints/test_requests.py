@@ -166,6 +166,17 @@ def test_what_is_no_request_is_answered_too(tmp_path: Path, content: bytes) -> N
     assert job.asked == []
 
 
+def test_a_request_that_is_withdrawn_hinders_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    place, job = RequestPlace(str(tmp_path)), Job(MADE)
+    place.write("two.request", {"kind": KIND, "to": "/x"})
+    monkeypatch.setattr(place, "requests", lambda: ["one", "two"])
+    JobRequests(place, {KIND: requested(job.ask)}).look()
+    assert job.asked == ["/x"]
+    assert not caplog.records
+
+
 def test_a_look_that_hangs_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks, may_end = threading.Event(), threading.Event()
 

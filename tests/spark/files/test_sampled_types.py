@@ -194,6 +194,15 @@ def test_a_hint_may_name_the_column_of_a_directory_and_ask_for_values(tmp_path: 
         rows(tmp_path, hints=hints("dt STRING, x INT NOT NULL"))
 
 
+def test_a_later_start_asks_for_values_as_the_first_did(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "x,y\n1,2\n")
+    first = FileEnumeration(tmp_path, hints=hints("x INT"))
+    first.discover()
+    other = FileEnumeration(tmp_path, hints=hints("x INT NOT NULL"))
+    with pytest.raises(ReadingChanged, match=r"now: +x: int32 not null"):
+        other.restore(first.snapshot())
+
+
 def test_a_later_start_has_the_same_hints(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", "x,y\n1,2\n")
     first = FileEnumeration(tmp_path, hints=hints("x DOUBLE"))

@@ -271,6 +271,12 @@ def test_a_file_that_is_no_value_is_bad(tmp_path: Path, monkeypatch: pytest.Monk
         rows(tmp_path, format="binary")
 
 
+def test_records_of_avro_without_a_field_are_refused(tmp_path: Path) -> None:
+    write_avro(tmp_path / "a.avro", {"type": "record", "name": "r", "fields": []}, [{}, {}])
+    with pytest.raises(BadFile, match="its records have no field"):
+        rows(tmp_path)
+
+
 def test_long_records_of_avro_are_few_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,31 @@ def test_a_long_text_has_its_partition(tmp_path: Path, transform: str) -> None:
         assert found["whole"].to_pylist() == [number]
 
 
+def test_a_partitioning_that_changes_ends_the_job_and_is_set_back(tmp_path: Path) -> None:
+    """A bucket of the least value and of the greatest may be one, and those between others."""
+    table = made(tmp_path, [("flag", "identity")])
+    sink = IcebergSink("test", "sales.events", catalog(tmp_path))
+    first = sink.create_committer(SinkStart("job", "r1"))
+    schema = first.target.schema()
+    assert schema is not None
+    writer = sink.create_writer(OperatorContext("sink", 0, 1, 1, "r1", lambda event: None), None)
+    writer.handle_event(["schema", schema.serialize().to_pybytes(), *first.target.told()])
+    writer.write(pa.RecordBatch.from_pylist([{"whole": one} for one in range(5)], SCHEMA))
+    passed = {0: writer.prepare_commit(1)}
+    with table.update_spec() as update:
+        update.add_field("whole", "bucket[2]", "whole_part")
+    with pytest.raises(TableUnusable, match=r"identity flag, and it is by .*bucket"):
+        first.commit(1, passed)
+    with pytest.raises(TableUnusable, match="Set the partitioning back"):
+        sink.create_committer(SinkStart("job", "r2", 1))
+    with table.refresh().update_spec() as update:
+        update.remove_field("whole_part")
+    again = sink.create_committer(SinkStart("job", "r2", 1))
+    assert again.commit(1, passed)
+    assert rows(tmp_path, "whole") == list(range(5))
+    again.close()
+
+
 def _equal(name: str, value: Any) -> Any:
     """The predicate by which an engine prunes files."""
     expressions: Any = pytest.importorskip("pyiceberg.expressions")

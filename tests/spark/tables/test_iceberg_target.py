@@ -100,6 +100,20 @@ def target(tmp_path: Path) -> Iterator[IcebergTarget]:
     target.release()
 
 
+def test_a_local_table_needs_no_profile_of_amazon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of single sign-on has no keys of its own."""
+    (tmp_path / "config").write_text("[profile work]\nsso_session = company\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "work")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    table = IcebergTable("test", TABLE, catalog(tmp_path))
+    assert not table.load()
+    table.close()
+
+
 def test_rows_are_seen_from_their_commit_on_and_committing_again_changes_nothing(
     target: IcebergTarget, tmp_path: Path
 ) -> None:
