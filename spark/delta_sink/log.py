@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -390,6 +391,19 @@ class DeltaLog:
             _fsync(os.path.join(log, "_last_checkpoint"))
         _fsync(log)
         _fsync(self.path)
+
+
+def refusal_of(
+    schema: pa.Schema, configuration: Mapping[str, str], partition_by: Sequence[str] = ()
+) -> str | None:
+    """Return the reason why the library makes no table with the schema; None if it does."""
+    with tempfile.TemporaryDirectory(prefix="epochgate-") as place:
+        try:
+            table = DeltaLog(os.path.join(place, "table"))
+            table.create(schema, {}, {}, {}, configuration, partition_by)
+        except LogFailed as error:
+            return str(error.args[1])
+    return None
 
 
 def _actions(entry: bytes) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ Before there is a table, something in its working directory stands for the secon
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
 from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance, hindrance_of_growth
-from epochgate.spark.delta_sink.log import DeltaLog
+from epochgate.spark.delta_sink.log import DeltaLog, refusal_of
 from epochgate.spark.delta_sink.ownership import (
     DirectoryOwnership,
     ObjectOwnership,
@@ -227,21 +226,10 @@ class DeltaTarget:
 
     def _require_possible(self, schema: pa.Schema) -> None:
         """SchemaImpossible if the first commit could not make the table: one is made elsewhere."""
-        reason = self._refused(schema, self._partition_by)
+        reason = refusal_of(schema, NEW_TABLE, self._partition_by)
         if reason is not None:
-            alone = [field.name for field in schema if self._refused(pa.schema([field]))]
+            alone = [field.name for field in schema if refusal_of(pa.schema([field]), NEW_TABLE)]
             raise SchemaImpossible(self.path, alone, reason)
-
-    @staticmethod
-    def _refused(schema: pa.Schema, partition_by: Sequence[str] = ()) -> str | None:
-        """Return the reason why the library makes no table with the schema; None if it does."""
-        with tempfile.TemporaryDirectory(prefix="epochgate-") as place:
-            try:
-                log = DeltaLog(os.path.join(place, "table"))
-                log.create(schema, {}, {}, {}, NEW_TABLE, partition_by)
-            except LogFailed as error:
-                return str(error.args[1])
-        return None
 
     def commit(
         self,
@@ -275,10 +263,11 @@ class DeltaTarget:
     def _commit(
         self, checkpoint: int, files: list[Committable], *, replaces: bool, are_moved: bool
     ) -> bool:
-        is_there = self._log.read()
+        is_there, is_changed = self._log.read(), False
         if is_there:
             self._require_removable(replaces=replaces)
             if not self._is_shared:
+                is_changed = self._log.version() > self._seen
                 self._require_driver(files)
                 self._require_not_set_back(checkpoint)
             if (self._committed() or 0) >= checkpoint:
@@ -293,6 +282,7 @@ class DeltaTarget:
             if not self._is_shared:
                 assert self._driver is not None
                 numbers[self._driver_id] = self._driver
+            self._require_fitting(files if is_changed else [])
             self._grow(files, metadata)
             write = self._log.replace if replaces else self._log.append
             write(named, numbers, metadata)
@@ -311,6 +301,17 @@ class DeltaTarget:
             if not self._is_shared:
                 self._require_driver()
         return True
+
+    def _require_fitting(self, files: Sequence[Committable]) -> None:
+        """PartitioningChanged or OutputSchemaChanged if other writers have made the table one that
+        these files were not written for; columns may have come.
+        """
+        columns, held = self._log.metadata().partition_columns, bare(self._log.schema())
+        if columns != self._partition_by:
+            raise PartitioningChanged(self.path, columns, self._partition_by)
+        for found in self._schemas(files):
+            if not have_common_types(held, found, "add"):
+                raise OutputSchemaChanged(describe(held), describe(found), "files to be committed")
 
     def _schemas(self, files: Sequence[Committable]) -> list[pa.Schema]:
         """Of the files: each schema once."""

@@ -188,8 +188,9 @@ class IcebergTarget:
         With `replaces`, the rows that are there go in the same step.
 
         A checkpoint without files is recorded too. Raises TableTakenOver, TableBehind,
-        TableRolledBack, CommittableMissing, CommittableDamaged, or RetryLater: who has come before,
-        and whether a commit without an answer took effect, is what the next look tells.
+        TableRolledBack, CommittableMissing, CommittableDamaged, TableUnusable for files that were
+        written for another partitioning, or RetryLater: who has come before, and whether a commit
+        without an answer took effect, is what the next look tells.
         """
         try:
             return self._commit(checkpoint, sorted(committables), replaces=replaces)

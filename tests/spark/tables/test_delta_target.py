@@ -39,6 +39,7 @@ from epochgate.spark.parquet_sink import (
     TargetLocked,
     TargetNotEmpty,
 )
+from epochgate.spark.parquet_sink.partitions import PartitioningChanged
 from epochgate.spark.parquet_sink.reading import OfAnotherFormat
 from tests.spark.tables.delta_replay import active_files, entries, numbers, rows
 
@@ -223,6 +224,20 @@ def test_a_job_whose_table_another_job_makes_first_goes_on_in_it(table: Path) ->
     assert rows(table) == [1, 2]
     for target in (first, second, third):
         target.release()
+
+
+@pytest.mark.parametrize("change", [{"partition_by": ["y"]}, {}])
+def test_a_table_that_another_overwrites_takes_no_file_that_does_not_fit(
+    table: Path, change: dict[str, Any]
+) -> None:
+    target = claimed(table, "r1")
+    assert target.commit(1, stage(table, "r1", [1]))
+    made = pa.table({"x": [7] if change else ["seven"], "y": ["a"]})
+    deltalake.write_deltalake(str(table), made, mode="overwrite", schema_mode="overwrite", **change)
+    with pytest.raises(PartitioningChanged if change else OutputSchemaChanged):
+        target.commit(2, stage(table, "r1", [2]))
+    assert rows(table) == made["x"].to_pylist()
+    target.release()
 
 
 def test_another_writer_of_the_table_is_no_conflict(table: Path) -> None:
