@@ -206,7 +206,11 @@ FAULTS = (
             *_of(
                 f"{STREAMING}.source_options",
                 ("SourceOptions.read", "declared=columns", "declared=None"),
-                ("SourceOptions._enumeration", "schema=columns", "schema=None"),
+                (
+                    "SourceOptions._enumeration",
+                    "schema=None if columns is None else self._of_files(columns)",
+                    "schema=None",
+                ),
             ),
             *_of(
                 f"{STREAMING}.source_rows",
@@ -238,6 +242,11 @@ FAULTS = (
                 f"{FILES}.split",
                 ("SourceLayout.as_declared", "=not is_inferred", "=True"),
             ),
+            # Columns of small files would all be in the sample, and none come later.
+            *_of(
+                f"{FILES}.sampling",
+                ("Sample._texts", "for other, stamp in self._paths.items():", "for other in ():"),
+            ),
         ),
         inferred_jsonl,
         Stream,
@@ -256,7 +265,7 @@ FAULTS = (
             "epochgate.spark.delta_sink.log",
             (
                 "DeltaLog.__init__",
-                "escape := _ESCAPE.search(os.path.abspath(path))",
+                "escape := _ESCAPE.search(path if self._objects else os.path.abspath(path))",
                 "escape := None",
             ),
         ),
