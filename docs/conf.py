@@ -132,7 +132,8 @@ def _pages_of_programs(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Show the programs that pages link to."""
-    app.add_lexer("mermaid", TextLexer)  # code hosts draw it
+    for shown_as_text in ("mermaid", "csv"):  # code hosts draw and colour them
+        app.add_lexer(shown_as_text, TextLexer)
     app.connect("source-read", _lists_its_folder)
     app.connect("doctree-read", _leads_to_programs, priority=100)  # before downloads are collected
     app.connect("env-merge-info", _merge_shown)
