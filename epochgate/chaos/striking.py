@@ -134,7 +134,7 @@ class Chaos:
                 else:
                     self._strike(kind)
             self._await_progress(last_checkpoint_id)
-        except Exception as error:  # noqa: BLE001  the outcome reports it
+        except Exception as error:  # noqa: BLE001  # the outcome reports it
             self.error = error
         finally:
             for _, process in self._stopped.values():

@@ -25,7 +25,13 @@ from epochgate.spark.java import ensure_java
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "examples" / "operations"
 ALERTS, BOARD = FILES / "prometheus-rules.yaml", FILES / "grafana.json"
-OF_THE_JOBS_CODE = ("epochgate_task_", "epochgate_coordinator_", "epochgate_committer_")
+OF_TASKS = "epochgate_task_"
+OF_AN_INGESTION = {
+    "epochgate_committer_rows_rejected": "spark/ingest/rejects.py",
+    "epochgate_coordinator_bytes_waiting": "spark/ingest/file_enumerator.py",
+    "epochgate_coordinator_files_skipped": "spark/ingest/file_enumerator.py",
+}
+"""Metrics that a page has once there are figures, and the code that counts them."""
 
 
 def documents(path: Path) -> list[Any]:
@@ -67,7 +73,11 @@ def test_alerts_and_dashboard_ask_for_metrics_that_a_job_exports() -> None:
     exported = names_on(page.url)
     page.close()
     asked = {name for query in expressions().values() for name in names_in(query)}
-    assert {name for name in asked if not name.startswith(OF_THE_JOBS_CODE)} - exported == set()
+    others = {name for name in asked if not name.startswith(OF_TASKS)} - exported
+    assert others == set(OF_AN_INGESTION)
+    for name, counted_in in OF_AN_INGESTION.items():
+        figure = name.split("_", 2)[2]
+        assert f'"{figure}":' in (ROOT / counted_in).read_text("utf-8"), name
     assert len(asked) > 10
 
 
