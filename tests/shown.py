@@ -96,7 +96,7 @@ def blocks(page: str) -> tuple[Block, ...]:
 def _marks(line: str) -> dict[str, str]:
     mark = MARK.fullmatch(line)
     parts = mark[1].split("; ") if mark else []
-    return dict(part.split(": ", 1) for part in parts)  # type: ignore[misc] # two parts each
+    return dict(part.split(": ", 1) for part in parts)
 
 
 def commands(script: str) -> Iterator[list[str]]:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -60,7 +61,7 @@ class Shown:
 
 def blocks_of(page: str, kind: str) -> list[tuple[int, str, str]]:
     """The line, text and shown output of each block."""
-    return [(one.line, one.text, one.output) for one in blocks(page) if one.kind == kind]
+    return [(one.line, dedent(one.text), one.output) for one in blocks(page) if one.kind == kind]
 
 
 def bound(text: str) -> set[str]:
