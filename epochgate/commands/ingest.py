@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import logging
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -201,7 +202,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
+    """Names between commas; a comma between parentheses is part of a name, as in bucket(16,id)."""
+    return tuple(name.strip() for name in re.split(r",(?![^()]*\))", text))
 
 
 def _announce(plan: IngestPlan, master: str, arguments: argparse.Namespace) -> None:

@@ -93,7 +93,8 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
     add(
         "--partition-by",
         metavar="A,B,...",
-        help="partition files, or a new Delta table, by the values of these columns",
+        help="partition files, or a new Delta or Iceberg table, by the values of these columns; "
+        "Iceberg also by bucket(16,id), truncate(10,name), year(at), month(at), day(at), hour(at)",
     )
     add(
         "--file-size",

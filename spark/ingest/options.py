@@ -64,9 +64,10 @@ class IngestOptions:
     none to infer it. schema_hints: the same for some columns, where those of the others are
     inferred. add_columns: columns that say where a row comes from, such as
     "source_file=file.path" (`epochgate.spark.files.source_columns`). schema_evolution: "none",
-    "add" for new columns, "widen" for wider types as
-    well. partition_by: columns whose values are in the names of directories below each checkpoint;
-    not together with a schema that changes. file_bytes: a file of the target ends once it is as
+    "add" for new columns, "widen" for wider types as well, not into Delta. partition_by: columns
+    whose values are in the names of directories below each checkpoint, not together with a schema
+    that changes; of a new table, its partitions, and for Iceberg transforms such as "day(at)".
+    file_bytes: a file of the target ends once it is as
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
     checkpoint first, in parallel, before the driver's step; not into Iceberg.
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
@@ -212,18 +213,10 @@ class IngestOptions:
                 "--checkpoint-dir (checkpoint_directory in Python) that stays the same over all "
                 "starts"
             )
-        taken = {
-            PARQUET: ("none", "add", "widen"),
-            DELTA: ("none", "add"),
-            ICEBERG: ("none", "add"),
-        }
-        if self.schema_evolution not in taken.get(target.scheme, ("none",)):
-            raise IngestMisconfigured(
-                f"--schema-evolution {self.schema_evolution} (schema_evolution) works with "
-                f"Parquet{'' if self.schema_evolution == 'widen' else ', Delta and Iceberg'} "
-                f"targets; change the columns of {self.target_path!r} with its own tools, between "
-                "two runs"
-            )
+        if self.schema_evolution == "widen" and target.scheme == DELTA:
+            from epochgate.spark.delta_sink.features import NOT_WIDENED
+
+            raise IngestMisconfigured(NOT_WIDENED)
 
         if self.commit_in == "tasks" and target.scheme == ICEBERG:
             raise IngestMisconfigured(
