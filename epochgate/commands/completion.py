@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from epochgate.errors import UsageError
 from epochgate.exit_codes import codes_of
 
-SHELLS = ("bash", "zsh", "fish", "tcsh")
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 PATHS = ("DIR", "FILE", "PATH", "SOURCE", "TARGET")
 """What stands for a path in the help of a command, and in the plural or with others after it."""
 
@@ -32,15 +32,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script. Raises UsageError where the package that writes it cannot."""
+    """Print the script. Raises UsageError for a shell that shtab does not know."""
+    import shtab
+
     from epochgate import cli
 
-    try:
-        import shtab
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "this needs shtab, which is not installed: `pip install epochgate[completion]`"
-        ) from error
     if arguments.shell not in shtab.SUPPORTED_SHELLS:
         raise UsageError(
             f"shtab {shtab.__version__} writes no script for {arguments.shell}, only for "

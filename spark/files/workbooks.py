@@ -115,7 +115,7 @@ class Workbook:
                 found.clear()
 
     def _shared(self, part: str) -> list[str]:
-        texts = _Texts()
+        texts = _Shared()
         with self._zip.open(part) as file:
             for _ in _parsed(file, texts.begin, texts.end, texts.text):
                 pass
@@ -136,13 +136,13 @@ class Workbook:
                 kinds.append(own.get(number, _kind_of_known(number)))
         return kinds
 
-    def _value(self, kind: str, style: int, text: str | None, is_formula: bool) -> str | Fault:
+    def _value(self, kind: str, style: int, text: str | None) -> str | Fault:
         if text is None:
             return Fault("", "the formula of the cell was never calculated")
         if kind == "s":
             return _quoted(self._texts[int(text)])
         if kind in ("str", "inlineStr", "d"):
-            return _quoted(_unescaped(text))
+            return _quoted(_unescaped(text) if kind == "str" else text)
         if kind == "b":
             return "true" if text == "1" else "false"
         if kind == "e":
@@ -224,30 +224,50 @@ def _unescaped(text: str) -> str:
 
 
 class _Texts:
-    """The shared texts, without what is written above them to be read aloud."""
+    """Texts of several pieces, without what is written above them to be read aloud. Blanks around a
+    piece count if it says so, as programs write it.
+    """
 
     def __init__(self) -> None:
-        self.found: list[str] = []
-        self._parts: list[str] = []
-        self._is_text = False
-        self._aloud = self._has = 0
+        self.parts: list[str] = []
+        self._piece: list[str] | None = None
+        self._is_kept = False
+        self._aloud = 0
 
-    def begin(self, name: str, _: dict[str, str]) -> None:
-        if name == "si":
-            self._parts = []
+    def begin(self, name: str, attributes: dict[str, str]) -> None:
         self._aloud += name == "rPh"
-        self._is_text = name == "t" and not self._aloud
+        if name == "t" and not self._aloud:
+            self._piece, self._is_kept = [], attributes.get("space") == "preserve"
 
     def end(self, name: str) -> None:
-        if name == "si":
-            self.found.append(_unescaped("".join(self._parts)))
         self._aloud -= name == "rPh"
-        self._is_text = False
+        if name == "t" and self._piece is not None:
+            piece = "".join(self._piece)
+            self.parts.append(piece if self._is_kept else piece.strip())
+            self._piece = None
 
     def text(self, data: str) -> None:
-        if self._is_text:
-            self._parts.append(data)
-            self._has += len(data)
+        if self._piece is not None:
+            self._piece.append(data)
+
+    def take(self) -> str:
+        found, self.parts = _unescaped("".join(self.parts)), []
+        return found
+
+
+class _Shared(_Texts):
+    """All shared texts of a workbook."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._has = 0
+
+    def end(self, name: str) -> None:
+        super().end(name)
+        if name == "si":
+            self.found.append(self.take())
+            self._has += len(self.found[-1])
             if self._has > _TEXTS_MAX:
                 raise ValueError(f"its texts have more than {_TEXTS_MAX} letters")
 
@@ -255,15 +275,15 @@ class _Texts:
 class _Sheet:
     """The rows of a sheet that is parsed, as far as they have ended."""
 
-    def __init__(self, value_of: Callable[[str, int, str | None, bool], str | Fault]) -> None:
+    def __init__(self, value_of: Callable[[str, int, str | None], str | Fault]) -> None:
         self._value_of = value_of
         self._rows: list[Cells] = []
         self._now = Cells(0, {})
         self._column = -1
         self._kind, self._style = "n", 0
         self._text: list[str] | None = None
+        self._inline = _Texts()
         self._has_formula = self._is_text = False
-        self._aloud = 0
 
     def take(self) -> list[Cells]:
         found, self._rows = self._rows, []
@@ -281,29 +301,31 @@ class _Sheet:
             self._text, self._has_formula = None, False
         elif name == "f":
             self._has_formula = True
-        elif name == "rPh":
-            self._aloud += 1
-        elif name == "v" or (name == "t" and not self._aloud):
-            self._is_text = True
-            self._text = self._text or []
+        elif name == "v":
+            self._is_text, self._text = True, []
+        else:
+            self._inline.begin(name, attributes)
 
     def end(self, name: str) -> None:
         if name == "row":
             if self._now.values:
                 self._rows.append(self._now)
+        elif name == "is":
+            self._text = [self._inline.take()]
         elif name == "c":
             text = None if self._text is None else "".join(self._text)
             if self._has_formula or text is not None:
-                found = self._value_of(self._kind, self._style, text, self._has_formula)
+                found = self._value_of(self._kind, self._style, text)
                 self._now.values[self._column] = found
-        elif name == "rPh":
-            self._aloud -= 1
+        else:
+            self._inline.end(name)
         self._is_text = False
 
     def text(self, data: str) -> None:
         if self._is_text:
             assert self._text is not None
             self._text.append(data)
+        self._inline.text(data)
 
 
 def _column_of(place: str) -> int:

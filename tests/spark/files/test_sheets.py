@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime
 import json
+import random
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import pytest
+import python_calamine
 
 from epochgate.spark.files import BadFile, BadRow, FileEnumeration, SplitReader
 from epochgate.spark.files.ddl import parse_schema
@@ -57,6 +61,13 @@ def test_cells_are_values_by_their_types(tmp_path: Path) -> None:
         ([cell("A2", "007", "str"), cell("A3", "7", "str")], ["007", "7"]),
         ([cell("A2", "7", "str"), cell("A3", "7")], ["7", "7"]),
         ([cell("A2", "a_x000D_b", "str")], ["a\rb"]),
+        (
+            [
+                '<c r="A2" t="inlineStr"><is><t> x</t>'
+                '<r><t xml:space="preserve"> y </t></r></is></c>',
+            ],
+            ["x y "],
+        ),
         ([cell("A2", "1", style=5)], [1]),
         ([cell("A2", "0.5", style=3), cell("A3", "0.25", style=3)], ["12:00:00", "06:00:00"]),
         ([cell("A2", "1.5", style=4)], ["36:00:00"]),
@@ -165,6 +176,34 @@ def test_reading_goes_on_where_it_was(tmp_path: Path) -> None:
             row["n"] for one in reader.read(split, read.position) for row in one.batch.to_pylist()
         ]
         assert rest == list(range(2 + read.position.rows, 40))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_reader_finds_the_same(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    texts = ["x", "", "é & <b>", "007", "a\nb", " c "]
+    kinds: list[Callable[[str], str]] = [
+        lambda at: cell(at, repr(chance.choice([1.0, -2.5, 1e-7, 123456789.0, 0.1 + 0.2, 1e15]))),
+        lambda at: cell(at, str(chance.randrange(len(texts))), "s"),
+        lambda at: cell(at, str(chance.randrange(2)), "b"),
+        lambda at: cell(at, str(chance.randrange(61, 60000)), style=1),
+        lambda at: cell(at, f"{chance.randrange(61, 60000)}.{chance.randrange(1, 9)}25", style=2),
+    ]
+    columns = [chance.choice(kinds) for _ in range(5)]
+    header = [cell(f"{letter}1", f"c{letter}", "str") for letter in "ABCDE"]
+    below = [
+        [make(f"{letter}{row}") for letter, make in zip("ABCDE", columns, strict=True)]
+        for row in range(2, 30)
+    ]
+    numbered = dict(enumerate([header, *below], 1))
+    shared = [f'<t xml:space="preserve">{escape(text)}</t>' for text in texts]
+    path = write_workbook(tmp_path / "a.xlsx", {"Sheet1": sheet(numbered)}, shared)
+    book = python_calamine.CalamineWorkbook.from_path(path)
+    names, *expected = book.get_sheet_by_index(0).to_python()
+    found = rows(tmp_path)
+    assert list(found[0]) == names
+    for row, cells in zip(found, expected, strict=True):
+        assert list(row.values()) == cells
 
 
 def test_what_is_no_workbook_is_a_bad_file(tmp_path: Path) -> None:
