@@ -224,6 +224,11 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
             "for all of its own (default: 127.0.0.1)",
         )
     add(
+        "--otlp",
+        metavar="URL",
+        help="send the metrics to a collector of OpenTelemetry, such as http://localhost:4318, too",
+    )
+    add(
         "--journal",
         metavar="DIR",
         help="record the transitions of driver and tasks there, for `epochgate validate`",
