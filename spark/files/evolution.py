@@ -13,12 +13,8 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-<<<<<<< HEAD
 from epochgate.errors import UsageError
-=======
-from epochgate.errors import EpochgateError
 from epochgate.spark.files.ddl import spark_type
->>>>>>> wjobs
 from epochgate.spark.values.plain_types import plain
 
 SchemaEvolution = Literal["none", "add", "widen"]
@@ -93,20 +89,12 @@ def evolved(
             if mode == "none":
                 differences.append(f"{field.name}: {spark_type(field.type)} is new")
             continue
-<<<<<<< HEAD
         common = wider(found.type, field.type, mode, rules)
         if common is not None:
             fields[field.name] = found.with_type(common)
         elif not rules.holds(field.name, found.type, field.type):
-            differences.append(f"{field.name}: the target has {found.type}, found {field.type}")
-=======
-        common = wider(found, field.type, mode)
-        if common is None:
-            told = f"the target has {spark_type(found)}, found {spark_type(field.type)}"
+            told = f"the target has {spark_type(found.type)}, found {spark_type(field.type)}"
             differences.append(f"{field.name}: {told}")
-        else:
-            fields[field.name] = common
->>>>>>> wjobs
     if differences:
         raise EvolutionRefused(mode, differences, rules.wider_ones)
     return pa.schema(list(fields.values()), agreed.metadata if rules.demands else None)
