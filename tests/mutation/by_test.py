@@ -26,6 +26,7 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
@@ -76,6 +77,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/committing/test_tries.py",
     ),
     SplitAssignments: OF_SOURCES,
+    SplitsRead: ("tests/spark/ingest/test_read_files.py",),
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: (

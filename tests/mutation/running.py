@@ -32,6 +32,7 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
@@ -66,6 +67,7 @@ OF_NO_SCENARIO = (
     Residents,
     RecordsInFlight,
     SettingChanges,
+    SplitsRead,
     SendWindows,
     ReceiveWindows,
     TableOwners,

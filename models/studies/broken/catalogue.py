@@ -6,6 +6,7 @@ from epochgate.models.studies import valve
 from epochgate.models.studies.broken import (
     acknowledged,
     concurrent,
+    filing,
     flooding,
     in_doubt,
     owning,
@@ -286,6 +287,30 @@ BROKEN: dict[str, Broken] = {
         "an entry is of the driver that the table names",
         12,
         "log.change client.boot client.answer client.boot client.answer client.commit client.answer",
+    ),
+    "filing.held_too_early": Broken(
+        filing.HeldTooEarly,
+        "a split is counted only if the newest complete checkpoint holds it",
+        8,
+        "job.take reader.barrier reader.read reader.hear job.store",
+    ),
+    "filing.believed": Broken(
+        filing.Believed,
+        "a split is counted only if the newest complete checkpoint holds it",
+        10,
+        "reader.read reader.hear reader.fail reader.reset job.take job.store",
+    ),
+    "filing.removed_before_the_commit": Broken(
+        filing.RemovedBeforeTheCommit,
+        "I13: no file is removed before the target has all its rows",
+        10,
+        "reader.read reader.hear job.take reader.barrier job.store",
+    ),
+    "filing.removed_with_another": Broken(
+        filing.RemovedWithAnother,
+        "I13: no file is removed before the target has all its rows",
+        18,
+        "job.store job.take job.commit job.store job.work",
     ),
     "flooding.granted_too_much": Broken(
         flooding.GrantedTooMuch,
