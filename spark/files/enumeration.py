@@ -23,7 +23,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import BinaryIO, Unpack
 
 import msgpack
@@ -53,6 +53,7 @@ from epochgate.spark.files.inspection import (
     take_badly_named,
     unreadable,
 )
+from epochgate.spark.files.kept import LAYOUTS_SINCE, STATE_VERSION, Kept, kept_in
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
@@ -64,9 +65,6 @@ from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import TYPED, FileSplit, Format, SkippedFile, SourceLayout
 
-STATE_VERSION = 6
-_READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
-_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE, _SKIPPED_SINCE = 3, 4, 5, 6
 SPLIT_BYTES_TARGET = 64 << 20
 
 
@@ -156,6 +154,11 @@ class FileEnumeration:
         """Files that were found and may still be being written."""
         return tuple(self._settling.files)
 
+    @property
+    def settle_s(self) -> float:
+        """The seconds for which a file must not have changed to be taken."""
+        return self._settling.settle_s
+
     def next_split(self) -> FileSplit | None:
         """Give out the next split; none if there is none now."""
         return self._pending.next()
@@ -173,7 +176,6 @@ class FileEnumeration:
         before the one that an error names are enumerated, and the next call begins with that file.
         `ObjectStoreError` if a store does not answer.
         """
-        new: list[FileSplit] = []
         listing = self._access.find(self.source, may_be_none=bool(self._known) or self._follow)
         paths = listing.files
         for bad in take_badly_named(paths):
@@ -183,24 +185,44 @@ class FileEnumeration:
         if self._layouts.newest is None:
             are_complete = self._settling.settle_s == 0
             self._layouts.sample = Sample(paths, self._opened, are_complete=are_complete)
-        for path, listed in paths.items():
-            stamp = listed or self._stamp(path)
-            if stamp is not None and stamp.size_bytes == 0:
-                self.unread[EMPTY] += 1
-                continue
-            known = self._known.find(path)
-            if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
-                continue
-            if known is None and not self._modified.has(stamp):
-                self.unread[OTHER_TIME] += 1
-                continue
-            if self._settling.is_over(path, stamp):
-                self._known.require_not_merged(path, paths)
-                new.extend(self._take_as_it_is(path, stamp))
+        new = self._take_new(paths, self.unread)
         if not self._follow and not self._known and not self._settling.files:
             raise SourceEmpty(self.source, told(self.unread))
         if self._forget_after_s < math.inf:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
+        return new
+
+    def look_at(self, named: Mapping[str, Stamp | None]) -> list[FileSplit]:
+        """Look at these paths alone, or at all files while no layout is known, and return the
+        splits of those that are new files of the source. Raises what `discover` raises:
+        SourceUnreadable, UnknownFormat, MixedFormats, FileChanged and so on.
+        """
+        if self._layouts.newest is None:
+            return self.discover()
+        paths = self._access.named(self.source, named)
+        for path in named.keys() - paths.keys():
+            self._settling.end(path)
+        return self._take_new(paths, Counter())
+
+    def _take_new(self, paths: Mapping[str, Stamp | None], unread: Counter[str]) -> list[FileSplit]:
+        new: list[FileSplit] = []
+        for path, listed in paths.items():
+            stamp = listed or self._stamp(path)
+            if stamp is not None and stamp.size_bytes == 0:
+                unread[EMPTY] += 1
+                continue
+            if stamp is None:
+                self._settling.end(path)
+                continue
+            known = self._known.find(path)
+            if known is not None and is_as_it_was(known.stamp, stamp):
+                continue
+            if known is None and not self._modified.has(stamp):
+                unread[OTHER_TIME] += 1
+                continue
+            if self._settling.is_over(path, stamp):
+                self._known.require_not_merged(path, paths)
+                new.extend(self._take_as_it_is(path, stamp))
         return new
 
     def _opened(self, path: str, listed: Stamp | None) -> BinaryIO:
@@ -335,9 +357,7 @@ class FileEnumeration:
             self.source,
             self._layouts.first_path,
             self._layouts.to_list(),
-            self._known.to_list(),
-            self._pending.to_list(),
-            self.skipped.to_list(),
+            *Kept(self._known, self._pending, self.skipped).to_lists(),
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -349,30 +369,20 @@ class FileEnumeration:
         columns.
         """
         version, *values = msgpack.unpackb(data)
-        if version not in _READABLE_VERSIONS:
+        if version not in range(1, STATE_VERSION + 1):
             raise IncompatibleState("enumeration of files", version, STATE_VERSION)
-        source, first_path, layouts, known, pending, skipped = values
+        source, first_path, layouts, *lists = values
         if source != self.source:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
                 "same source, or start from the beginning with a new target and a new "
                 "--checkpoint-dir (checkpoint_directory in Python)."
             )
-        if version < _LAYOUTS_SINCE:
+        if version < LAYOUTS_SINCE:
             layouts = Layouts.from_earlier(layouts)
         self._layouts.restore(first_path, layouts)
-        self._known = (
-            KnownFiles.from_earlier(known)
-            if version < _SEGMENTS_SINCE
-            else KnownFiles.from_list(known, self._segments)
-        )
-        self._pending = (
-            PendingSplits.from_earlier(pending)
-            if version < _PARTS_SINCE
-            else PendingSplits.from_list(pending, self._segments)
-        )
-        skipped = [[], skipped] if version < _SKIPPED_SINCE else skipped
-        self.skipped = SkippedFiles.from_list(skipped, self._segments)
+        kept = kept_in(version, lists, self._segments)
+        self._known, self._pending, self.skipped = kept
         self._settling.files.clear()
 
     def _leave_out(self, path: str, bad: BadFile | UsageError) -> None:
@@ -434,11 +444,3 @@ class FileEnumeration:
         if layout is not None and layout.format != file_format:
             raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
         return file_format, compression
-
-
-def segments_in(snapshot: bytes) -> set[str]:
-    """The names of the segments that a snapshot of an enumeration refers to."""
-    version, _, _, _, known, pending, skipped = msgpack.unpackb(snapshot)
-    names = KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
-    names |= PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else set()
-    return names | (SkippedFiles.segments_of(skipped) if version >= _SKIPPED_SINCE else set())

@@ -29,6 +29,7 @@ from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
+from epochgate.spark.ingest.hints.notify import expect_notify
 from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.gathered import CommitIn
@@ -37,6 +38,7 @@ from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
 FOLLOW_EVERY_S = 1.0
+LIST_EVERY_S = 300.0
 FORGET_AFTER_S = 30 * 24 * 3600.0
 SOURCE_SHOWN_MAX = 60
 PORT_MAX = 65_535
@@ -78,6 +80,10 @@ class IngestOptions:
     file must have been unmodified before it is taken, and ten times as many where its last line has
     no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
     are there.
+    notify: what tells of new files between two listings of all of them: "sqs:QUEUE_URL", a queue
+    that the events of the source's bucket go to; "inotify", of a local directory; "names", where
+    each new object has a greater key than those before (`epochgate.spark.ingest.hints`).
+    list_every_s: from one listing to the next; by default 1, and 300 with notify.
     new_only: pass over the files that are there when the job begins.
     modified_after, modified_before: texts of times; other files are not taken (`ModifiedBetween`).
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
@@ -95,8 +101,9 @@ class IngestOptions:
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
     state may be left behind.
 
-    Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
-    EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable or TransformUnclear.
+    Raises IngestMisconfigured, NotifyUnusable, TargetUnreadable, InvalidRestartStrategy,
+    TransformNotCallable, EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable
+    or TransformUnclear.
     """
 
     source: str
@@ -126,6 +133,8 @@ class IngestOptions:
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
+    notify: str | None = None
+    list_every_s: float | None = None
     new_only: bool = False
     modified_after: str | None = None
     modified_before: str | None = None
@@ -179,6 +188,7 @@ class IngestOptions:
         self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
         self._expect_target()
         self._expect_schema()
+        self._expect_notify()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
         parse_modified(self.modified_after, self.modified_before)
@@ -231,6 +241,18 @@ class IngestOptions:
                 f"{self.target!r} is committed to by the driver; leave it out"
             )
 
+    def _expect_notify(self) -> None:
+        if self.list_every_s is not None:
+            self._expect_positive("list_every_s")
+        given = next((n for n in ("notify", "list_every_s") if getattr(self, n) is not None), None)
+        if given is not None and not self.follow:
+            raise IngestMisconfigured(
+                f"--{given.removesuffix('_s').replace('_', '-')} ({given} in Python) is for a "
+                "source that is followed; give --follow (follow=True) as well, or leave it out"
+            )
+        if self.notify is not None:
+            expect_notify(self.notify, self.source_path)
+
     def _expect_schema(self) -> None:
         """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""
         names, header = (self.arrow_schema or pa.schema([])).names, self.dialect.header
@@ -276,6 +298,14 @@ class IngestOptions:
         value = getattr(self, name)
         if not (math.isfinite(value) and value > 0):
             raise IngestMisconfigured(f"{name} is {value}; it must be a number above 0")
+
+    @property
+    def follow_every_s(self) -> float | None:
+        """Seconds from one listing of all files to the next; none if there is one listing."""
+        if not self.follow:
+            return None
+        usual = FOLLOW_EVERY_S if self.notify is None else LIST_EVERY_S
+        return usual if self.list_every_s is None else self.list_every_s
 
     @property
     def takes(self) -> Takes:

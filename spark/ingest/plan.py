@@ -44,7 +44,7 @@ from epochgate.runtime.store import (
 from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.access import FileAccess
-from epochgate.spark.files.enumeration import segments_in
+from epochgate.spark.files.kept import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.modified import parse_modified
 from epochgate.spark.files.object_finding import root_of_url
@@ -57,7 +57,8 @@ from epochgate.spark.ingest.file_enumerator import (
     FirstLook,
     read_files,
 )
-from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
+from epochgate.spark.ingest.hints.notify import hints_of
+from epochgate.spark.ingest.options import IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.ingest.rate import RATE, IngestRate
 from epochgate.spark.ingest.rejects import REJECTS, IngestCommitter, claim_both, reject_sink
@@ -295,8 +296,11 @@ def _assembled(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration),
         segments,
-        follow_every_s=FOLLOW_EVERY_S if options.follow else None,
+        follow_every_s=options.follow_every_s,
         bad_files=bad_files,
+        hints=None
+        if options.notify is None
+        else hints_of(options.notify, options.source_path, open_objects),
     )
     rate = IngestRate(options.rows_per_second)
     agreeing = sink.create_coordinator(SINK, claimed.rows)

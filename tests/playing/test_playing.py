@@ -15,6 +15,7 @@ import pytest
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.discovering import FoundFiles
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
@@ -30,6 +31,7 @@ from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
 from tests.playing.compacting_objects import CompactingObjects
+from tests.playing.discovering import Discoverings
 from tests.playing.flooding import Flooding
 from tests.playing.gates import Heard, Lie
 from tests.playing.pipelining import Pipelining
@@ -56,6 +58,10 @@ PLAYED: dict[str, Made] = {
         deciding,
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
+    "discovering": (
+        (FoundFiles(), FoundFiles(files=3, losses=2, doubles=3, F=2)),
+        Discoverings,
+    ),
     "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4)), Settings),
     "streaming": (
         (
