@@ -27,7 +27,7 @@ from epochgate.models.discovery import LISTING, RESTING
 
 
 class FoundFiles(ClosedSystem):
-    """A source with a queue of hints: each file is found, and taken once, whatever is hinted."""
+    """A source with a queue of hints: each file is found, and taken once."""
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"file": "files"}
     CONSTANTS: ClassVar[dict[str, int]] = {
