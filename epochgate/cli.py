@@ -27,6 +27,7 @@ COMMANDS = (
     "demo",
     "ingest",
     "unread",
+    "files",
     "compact",
     "status",
     "ui",

@@ -31,6 +31,11 @@ from epochgate.models.lifecycle import JobLifecycle as JobLifecycle
 from epochgate.models.placement import Placement as Placement, Placements as Placements
 from epochgate.models.post_commit import PostCommit as PostCommit
 from epochgate.models.query_batch import QueryBatch as QueryBatch, QueryBatches as QueryBatches
+from epochgate.models.read_splits import (
+    FileRemoval as FileRemoval,
+    ReadSplits as ReadSplits,
+    SplitsRead as SplitsRead,
+)
 from epochgate.models.receive_window import (
     ReceiveWindow as ReceiveWindow,
     ReceiveWindows as ReceiveWindows,

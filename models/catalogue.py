@@ -15,6 +15,7 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
@@ -30,6 +31,7 @@ RUNNING: tuple[type[System], ...] = (
     Recreations,
     SplitAssignments,
     Discoveries,
+    SplitsRead,
     RecordsInFlight,
     SettingChanges,
     SendWindows,

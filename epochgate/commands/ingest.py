@@ -186,6 +186,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         new_only=arguments.new_only,
         modified_after=arguments.modified_after,
         modified_before=arguments.modified_before,
+        committed_files=arguments.after_commit,
+        committed_files_age_s=parse_duration_s(arguments.after_commit_age),
         forget_after_s=parse_duration_s(arguments.forget_after),
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,

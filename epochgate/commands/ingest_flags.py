@@ -153,6 +153,18 @@ def _add_which_files(parser: argparse.ArgumentParser) -> None:
     )
     add("--modified-before", metavar="TIME", help="take those that were modified before it")
     add(
+        "--after-commit",
+        metavar="delete|move:DIR",
+        help="delete files of SOURCE whose rows are committed, or move them into a directory, or "
+        "a URL of the same bucket (default: they stay)",
+    )
+    add(
+        "--after-commit-age",
+        default="0s",
+        metavar="TIME",
+        help="how long after that, such as 7d (default: 0s)",
+    )
+    add(
         "--forget-after",
         default="30d",
         metavar="TIME",

@@ -83,6 +83,10 @@ SYSTEMS = Catalogue(
             "epochgate.models.closed.setting:ChangedSetting",
             "A setting whose job fails: what was acknowledged survives.",
         ),
+        "filing": (
+            "epochgate.models.closed.filing:FiledSource",
+            "A file of several splits in a job that fails: neither recorded nor removed too early.",
+        ),
         "flooding": (
             "epochgate.models.closed.flooding:FloodedTask",
             "One task and its coordinator, each faster than the other: what waits is bounded.",

@@ -69,11 +69,11 @@ class FoundFiles(ClosedSystem):
     source: HintedSource = machines(HintedSource)
     file: list[HintedFile] = machines(HintedFile)
 
-    @always("F1: a file is taken once at most")
+    @always("T1: a file is taken once at most")
     def is_taken_once(self) -> bool:
         return all(self.file[f].taken <= 1 for f in range(self.files))
 
-    @always("F2: while nothing is under way, a timer runs that ends it")
+    @always("T2: while nothing is under way, a timer runs that ends it")
     def is_timed(self) -> bool:
         return self.discovery.state != RESTING or self.source.is_waiting
 
@@ -85,7 +85,7 @@ class FoundFiles(ClosedSystem):
     def is_found_without(self) -> bool:
         return self.discovery.state == LISTING and self.discovery.is_alone
 
-    @leads_to("F3: each file is found", then="knows_all")
+    @leads_to("T3: each file is found", then="knows_all")
     def misses_some(self) -> bool:
         return any(self.file[f].is_there and not self.file[f].is_known for f in range(self.files))
 

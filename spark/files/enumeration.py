@@ -12,8 +12,8 @@ When a known file is another: see `content`. With other content, found here or b
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: see `cutting`. How what is known, waits or was left out is kept: see `known`,
-`pending` and `skipped`.
+How files are cut: see `cutting`. How what is known, waits, was taken or left out is kept: see
+`known`, `pending`, `taken` and `skipped`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Unpack
 
 import msgpack
@@ -38,22 +38,21 @@ from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, 
 from epochgate.spark.files.errors import (
     BadFile,
     FileChanged,
-    IncompatibleState,
-    MixedFormats,
     SourceEmpty,
     SourceUnreadable,
-    UnknownFormat,
 )
 from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, is_utf_8, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
     ends_within_line,
+    one_format_of,
     shares_of,
+    stamp_if_there,
     take_badly_named,
     unreadable,
 )
-from epochgate.spark.files.kept import LAYOUTS_SINCE, STATE_VERSION, Kept, kept_in
+from epochgate.spark.files.kept import LAYOUTS_SINCE, STATE_VERSION, Kept, kept_in, unpacked
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
@@ -64,6 +63,7 @@ from epochgate.spark.files.sampling import Sample
 from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import TYPED, FileSplit, Format, SkippedFile, SourceLayout
+from epochgate.spark.files.taken import TakenFile, TakenFiles
 
 SPLIT_BYTES_TARGET = 64 << 20
 
@@ -115,6 +115,8 @@ class FileEnumeration:
         self._layouts = Layouts(self.source, Reading.of(reading))
         self._known = KnownFiles()
         self._pending = PendingSplits()
+        self.taken = TakenFiles()
+        """The files whose splits were given to readers, as far as these have told."""
         self.skipped = SkippedFiles()
         """Files left out because they are bad, here or by readers, if bad files are skipped."""
         self.unread: Counter[str] = Counter()
@@ -254,8 +256,10 @@ class FileEnumeration:
 
     def take_superseded(self) -> list[str]:
         """The segments that became needless since the last call; an earlier snapshot needs them."""
-        superseded = [*self._known.superseded, *self._pending.superseded]
-        self._known.superseded, self._pending.superseded = [], []
+        superseded: list[str] = []
+        for kept in (self._known, self._pending, self.taken):
+            superseded += kept.superseded
+            kept.superseded = []
         return superseded
 
     def _take_as_it_is(self, path: str, stamp: Stamp | None) -> list[FileSplit]:
@@ -271,7 +275,7 @@ class FileEnumeration:
 
     def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
         """Know the file, and return its splits; none if it was known, or is not yet complete."""
-        file_format, compression = self._format_of(path)
+        file_format, compression = one_format_of(path, self._format, self._layouts)
         known = self._known.find(path)
         if known is not None and self._is_left_out(path, stamp, known, file_format):
             return []
@@ -279,6 +283,7 @@ class FileEnumeration:
         layouts = self._layouts.copy()
         checksum: int | None = None
         splits: list[FileSplit] = []
+        is_bad = False
         try:
             checksum = checksum_of_file(self._access, path, stamp, file_format)
             if self._is_being_written(path, stamp, file_format, compression):
@@ -307,9 +312,12 @@ class FileEnumeration:
             if not self._settling.is_over(path, stamp, looks_torn=True):
                 return []
             self._leave_out(path, bad)
+            is_bad = True
         if self._settling.settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
+        if not splits and not is_bad:
+            self.taken.note_without_rows(path, delivery, stamp, self._now())
         self._known.add(path, KnownFile(stamp, checksum, delivery))
         self._settling.end(path)
         self._pending.append(splits)
@@ -321,13 +329,17 @@ class FileEnumeration:
         other._layouts = self._layouts.copy()
         other._known, other._settling = self._known.copy(), self._settling.copy()
         other._pending, other.skipped = self._pending.copy(), self.skipped.copy()
+        other.taken = self.taken.copy()
         return other
 
     def scout(self) -> FileEnumeration:
         """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
         other = self.copy()
-        other._pending, other.skipped = PendingSplits(), SkippedFiles()
+        other._begin_to_find()
         return other
+
+    def _begin_to_find(self) -> None:
+        self._pending, self.skipped, self.taken = PendingSplits(), SkippedFiles(), TakenFiles()
 
     def take_found(self) -> Found:
         """Hand over what was found since the last call, or since the scout was made."""
@@ -336,19 +348,30 @@ class FileEnumeration:
             self._known.take_changes(),
             self._pending,
             self.skipped,
+            self.taken,
             self._settling.copy(),
             self.unread,
         )
-        self._pending, self.skipped = PendingSplits(), SkippedFiles()
+        self._begin_to_find()
         return found
 
-    def adopt(self, found: Found) -> None:
-        """Take over what the scout of this enumeration has found, each time that it has."""
+    def adopt(self, found: Found) -> list[TakenFile]:
+        """Take over what the scout of this enumeration has found, each time that it has. Return the
+        files without rows.
+        """
         self._layouts, self._settling = found.layouts, found.settling
         self.unread = found.unread
         self._known.adopt(found.known)
         self.skipped.take_over(found.skipped)
         self._pending.take_over(found.pending)
+        return self.taken.take_over(found.taken)
+
+    def still_there(self) -> Iterator[TakenFile]:
+        """The records of files that were there at the last look. Raises SegmentLost."""
+        for record in self.taken.records(self._segments):
+            known = self._known.find(record.path)
+            if known is not None and known.gone_at is None and known.delivery == record.delivery:
+                yield record
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""
@@ -357,7 +380,7 @@ class FileEnumeration:
             self.source,
             self._layouts.first_path,
             self._layouts.to_list(),
-            *Kept(self._known, self._pending, self.skipped).to_lists(),
+            *Kept(self._known, self._pending, self.skipped, self.taken).to_lists(),
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -368,21 +391,12 @@ class FileEnumeration:
         Raises `IncompatibleState` for another version, and `UsageError` for another source or other
         columns.
         """
-        version, *values = msgpack.unpackb(data)
-        if version not in range(1, STATE_VERSION + 1):
-            raise IncompatibleState("enumeration of files", version, STATE_VERSION)
-        source, first_path, layouts, *lists = values
-        if source != self.source:
-            raise UsageError(
-                f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
-                "same source, or start from the beginning with a new target and a new "
-                "--checkpoint-dir (checkpoint_directory in Python)."
-            )
+        version, first_path, layouts, *lists = unpacked(data, self.source)
         if version < LAYOUTS_SINCE:
             layouts = Layouts.from_earlier(layouts)
         self._layouts.restore(first_path, layouts)
         kept = kept_in(version, lists, self._segments)
-        self._known, self._pending, self.skipped = kept
+        self._known, self._pending, self.skipped, self.taken = kept
         self._settling.files.clear()
 
     def _leave_out(self, path: str, bad: BadFile | UsageError) -> None:
@@ -394,13 +408,7 @@ class FileEnumeration:
         self.skipped.add(SkippedFile(path, path, position, reason))
 
     def _stamp(self, path: str) -> Stamp | None:
-        """None for a file that is gone since it was listed."""
-        try:
-            return self._access.stamp_of(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise unreadable(path, error) from error
+        return stamp_if_there(self._access, path)
 
     def _is_still(self, path: str, stamp: Stamp) -> bool:
         now = self._stamp(path)
@@ -435,12 +443,3 @@ class FileEnumeration:
             and ends_within_line(self._access, path, stamp, file_format, compression)
             and not self._settling.is_over(path, stamp, looks_torn=True)
         )
-
-    def _format_of(self, path: str) -> tuple[Format, Compression]:
-        file_format, compression = format_of(path, self._format)
-        if file_format is None:
-            raise UnknownFormat(path)
-        layout = self._layouts.newest
-        if layout is not None and layout.format != file_format:
-            raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
-        return file_format, compression

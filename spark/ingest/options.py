@@ -30,6 +30,7 @@ from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.hints.notify import expect_notify
+from epochgate.spark.ingest.removing import DELETE, MOVE
 from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.gathered import CommitIn
@@ -85,6 +86,9 @@ class IngestOptions:
     each new object has a greater key than those before (`epochgate.spark.ingest.hints`).
     list_every_s: from one listing to the next; by default 1, and 300 with notify.
     new_only: pass over the files that are there when the job begins.
+    new_only: pass over the files that are there when the job begins. committed_files: "delete" or
+    "move:DIR" for files whose rows are committed, committed_files_age_s seconds after that; none
+    to keep them.
     modified_after, modified_before: texts of times; other files are not taken (`ModifiedBetween`).
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
@@ -136,6 +140,8 @@ class IngestOptions:
     notify: str | None = None
     list_every_s: float | None = None
     new_only: bool = False
+    committed_files: str | None = None
+    committed_files_age_s: float = 0.0
     modified_after: str | None = None
     modified_before: str | None = None
     forget_after_s: float = FORGET_AFTER_S
@@ -189,6 +195,7 @@ class IngestOptions:
         self._expect_target()
         self._expect_schema()
         self._expect_notify()
+        self._expect_removal()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
         parse_modified(self.modified_after, self.modified_before)
@@ -252,6 +259,29 @@ class IngestOptions:
             )
         if self.notify is not None:
             expect_notify(self.notify, self.source_path)
+
+    def _expect_removal(self) -> None:
+        asked, age_s = self.committed_files, self.committed_files_age_s
+        if not (math.isfinite(age_s) and age_s >= 0):
+            raise IngestMisconfigured(f"committed_files_age_s is {age_s}; it must be 0 or more")
+        if asked is None:
+            if age_s:
+                raise IngestMisconfigured(
+                    "--after-commit-age (committed_files_age_s) is given, and files stay; give "
+                    "--after-commit (committed_files) as well"
+                )
+            return
+        if asked != DELETE and (not asked.startswith(MOVE) or asked == MOVE):
+            raise IngestMisconfigured(
+                f"--after-commit (committed_files) is {asked!r}; give {DELETE}, or {MOVE}DIR with "
+                "a directory or URL"
+            )
+        if self.on_changed_file == "new":
+            raise IngestMisconfigured(
+                "--after-commit (committed_files) removes files that are read once, and "
+                "--on-changed-file new (on_changed_file) reads them again when they change; leave "
+                "out one of them"
+            )
 
     def _expect_schema(self) -> None:
         """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""

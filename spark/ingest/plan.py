@@ -57,11 +57,14 @@ from epochgate.spark.ingest.file_enumerator import (
     FirstLook,
     read_files,
 )
+from epochgate.spark.ingest.found_files import hold_told
 from epochgate.spark.ingest.hints.notify import hints_of
 from epochgate.spark.ingest.options import IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.ingest.rate import RATE, IngestRate
 from epochgate.spark.ingest.rejects import REJECTS, IngestCommitter, claim_both, reject_sink
+from epochgate.spark.ingest.removal_options import after_commit_of, removal_of
+from epochgate.spark.ingest.removing import AfterCommit
 from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
@@ -107,6 +110,11 @@ class IngestPlan:
     def resumes_from(self) -> int | None:
         """The id of the checkpoint from which it goes on; none if it begins afresh."""
         return None if self.restored is None else self.restored.checkpoint_id
+
+    @property
+    def remove(self) -> Callable[[int], None] | None:
+        """The work after a commit, by which files are removed; none if they stay."""
+        return None if self.options.committed_files is None else self.source.remove_committed
 
     def release(self) -> None:
         """Let another driver have target and checkpoints."""
@@ -166,6 +174,7 @@ def plan_ingest(
         begin = None if restored is not None else _pass_over(options, enumeration, segments)
         if restored is not None:
             enumeration.restore(_files_in(restored))
+            hold_told(enumeration.taken, restored)
         _asked(enumeration, enumeration.discover)
         claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
@@ -186,6 +195,7 @@ def plan_ingest(
             enumeration,
             segments,
             _bad_files(options.bad_files_path, files, open_objects),
+            after_commit_of(options, restored, open_objects),
         )
     except BaseException:
         if claimed is not None:
@@ -290,6 +300,7 @@ def _assembled(
     enumeration: FileEnumeration,
     segments: KnownSegments,
     bad_files: BadFilesList,
+    after_commit: AfterCommit | None,
 ) -> IngestPlan:
     sink, rejecting = sinks
     source = EnumeratedFileSource(
@@ -301,6 +312,8 @@ def _assembled(
         hints=None
         if options.notify is None
         else hints_of(options.notify, options.source_path, open_objects),
+        is_recorded=True,
+        after_commit=after_commit,
     )
     rate = IngestRate(options.rows_per_second)
     agreeing = sink.create_coordinator(SINK, claimed.rows)
@@ -403,6 +416,7 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
 
 
 def _require_apart(options: IngestOptions) -> None:
+    removal_of(options)
     source, target = options.source_path, options.target_path
     for written in (target, options.rejected_path):
         if _is_read(source, os.path.join(written, checkpoint_name(1), "part.parquet")):

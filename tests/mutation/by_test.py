@@ -27,6 +27,7 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
@@ -77,6 +78,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     ),
     SplitAssignments: OF_SOURCES,
     Discoveries: ("tests/spark/ingest/test_discovering.py",),
+    SplitsRead: ("tests/spark/ingest/test_read_files.py",),
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: (

@@ -10,6 +10,7 @@ from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.discovering import FoundFiles
+from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
@@ -29,6 +30,7 @@ from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
@@ -46,6 +48,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     CommittingJob,
     SplitAssignments,
     Discoveries,
+    SplitsRead,
     Compactions,
     QueryBatches,
     BatchDecisions,
@@ -62,6 +65,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
     Discoveries: FoundFiles,
+    SplitsRead: FiledSource,
     Compactions: CompactingJob,
     QueryBatches: StreamingQuery,
     BatchDecisions: SteeredQuery,

@@ -33,6 +33,7 @@ from epochgate.models.control_update import ControlUpdates
 from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
@@ -67,6 +68,7 @@ OF_NO_SCENARIO = (
     Residents,
     RecordsInFlight,
     SettingChanges,
+    SplitsRead,
     SendWindows,
     ReceiveWindows,
 )

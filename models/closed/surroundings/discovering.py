@@ -314,7 +314,7 @@ class HintedSource(Environment):
                 self.system.file[f].taken = 0
 
     def ask(self, work: int) -> None:
-        assert self.asked == NOTHING, "F2: one thing is done at a time"
+        assert self.asked == NOTHING, "T2: one thing is done at a time"
         self.asked = work
 
     # The port of the machine.
@@ -345,7 +345,7 @@ class HintedSource(Environment):
         self.ask(CONFIRM)
         for f in range(self.system.files):
             assert not self.system.file[f].is_told or self.system.file[f].is_known, (
-                "F4: a hint is done with once its file is known"
+                "T4: a hint is done with once its file is known"
             )
 
     def wait(self) -> None:

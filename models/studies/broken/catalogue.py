@@ -7,6 +7,7 @@ from epochgate.models.studies.broken import (
     acknowledged,
     concurrent,
     discovering,
+    filing,
     flooding,
     in_doubt,
     pipelining,
@@ -168,20 +169,20 @@ BROKEN: dict[str, Broken] = {
         "requester.want user.take_snapshot process.hear store.lose_save",
     ),
     "discovering.unlisted": Broken(
-        discovering.Unlisted, "F3: each file is found", 7, "file.arrive source.refuse"
+        discovering.Unlisted, "T3: each file is found", 7, "file.arrive source.refuse"
     ),
     "discovering.confirmed_unseen": Broken(
         discovering.ConfirmedUnseen,
-        "F4: a hint is done with once its file is known",
+        "T4: a hint is done with once its file is known",
         3,
         "file.arrive source.give_out",
     ),
     "discovering.taken_again": Broken(
-        discovering.TakenAgain, "F1: a file is taken once at most", 6, "file.arrive source.end_look"
+        discovering.TakenAgain, "T1: a file is taken once at most", 6, "file.arrive source.end_look"
     ),
     "discovering.waits_for_queue": Broken(
         discovering.WaitsForQueue,
-        "F2: while nothing is under way, a timer runs that ends it",
+        "T2: while nothing is under way, a timer runs that ends it",
         2,
         "source.refuse",
     ),
@@ -280,6 +281,30 @@ BROKEN: dict[str, Broken] = {
         "the value in force is the newest that was asked for",
         3,
         "client.ask job.fail job.restore",
+    ),
+    "filing.held_too_early": Broken(
+        filing.HeldTooEarly,
+        "a split is counted only if the newest complete checkpoint holds it",
+        8,
+        "job.take reader.barrier reader.read reader.hear job.store",
+    ),
+    "filing.believed": Broken(
+        filing.Believed,
+        "a split is counted only if the newest complete checkpoint holds it",
+        10,
+        "reader.read reader.hear reader.fail reader.reset job.take job.store",
+    ),
+    "filing.removed_before_the_commit": Broken(
+        filing.RemovedBeforeTheCommit,
+        "I13: no file is removed before the target has all its rows",
+        10,
+        "reader.read reader.hear job.take reader.barrier job.store",
+    ),
+    "filing.removed_with_another": Broken(
+        filing.RemovedWithAnother,
+        "I13: no file is removed before the target has all its rows",
+        18,
+        "job.store job.take job.commit job.store job.work",
     ),
     "flooding.granted_too_much": Broken(
         flooding.GrantedTooMuch,

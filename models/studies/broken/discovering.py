@@ -1,4 +1,4 @@
-"""Broken variants of the looks for new files: what happens without one of the rules of section 15
+"""Broken variants of the looks for new files: what happens without one of the rules of section 16
 in docs/protocol.md.
 """
 

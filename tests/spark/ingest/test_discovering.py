@@ -22,7 +22,7 @@ from epochgate.spark.ingest.hints.hint import Heard, HintsFailed
 from tests.runtime.source.by_hand import HandContext, HandJob
 
 LIST_EVERY_S = 300.0
-PATIENCE_S = 10.0
+PATIENCE_S = 3.0
 
 
 class HandQueue:
