@@ -309,24 +309,19 @@ def _assembled(
         segments,
         follow_every_s=options.follow_every_s,
         bad_files=bad_files,
-        hints=None
-        if options.notify is None
-        else hints_of(options.notify, options.source_path, open_objects),
+        hints=hints_of(options.notify, options.source_path, open_objects),
         is_recorded=True,
         after_commit=after_commit,
     )
     rate = IngestRate(options.rows_per_second)
     agreeing = sink.create_coordinator(SINK, claimed.rows)
+    beside = () if agreeing is None else (agreeing,)
     return IngestPlan(
         options=options,
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(
-                SourceProvider(SOURCE, source),
-                rate,
-                *([] if agreeing is None else [agreeing]),
-            ),
+            providers=(SourceProvider(SOURCE, source), rate, *beside),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,

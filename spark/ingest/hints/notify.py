@@ -55,9 +55,13 @@ def expect_notify(given: str, source: str) -> None:
 
 
 def hints_of(
-    given: str, source: str, open_objects: Callable[[str], ObjectStore]
-) -> Callable[[FileEnumeration], Hints]:
-    """Return a function that makes the queue for an enumerator that knows these files."""
+    given: str | None, source: str, open_objects: Callable[[str], ObjectStore]
+) -> Callable[[FileEnumeration], Hints] | None:
+    """Return a function that makes the queue for an enumerator that knows these files; none if no
+    queue is given.
+    """
+    if given is None:
+        return None
     if given.startswith(SQS):
         queue_url = given.removeprefix(SQS)
         return lambda files: SqsHints(queue_url, source)
