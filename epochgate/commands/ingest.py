@@ -280,6 +280,10 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         commit_in=arguments.commit_in,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
+        notify=arguments.notify,
+        list_every_s=None
+        if arguments.list_every is None
+        else parse_duration_s(arguments.list_every),
         new_only=arguments.new_only,
         modified_after=arguments.modified_after,
         modified_before=arguments.modified_before,

@@ -129,6 +129,19 @@ def _add_which_files(parser: argparse.ArgumentParser) -> None:
         "its last line has no line end (default: 5 with --follow, else 0)",
     )
     add(
+        "--notify",
+        metavar="QUEUE",
+        help="with --follow, hear of new files between two listings: sqs:QUEUE_URL, a queue of "
+        "S3's events (epochgate[sqs]); inotify, for a local directory (epochgate[watch]); names, "
+        "for objects whose names grow",
+    )
+    add(
+        "--list-every",
+        metavar="TIME",
+        help="with --follow, from one listing of all files to the next (default: 1s, and 5m with "
+        "--notify)",
+    )
+    add(
         "--new-only",
         action="store_true",
         help="pass over the files that are there when the job starts for the first time",
