@@ -18,6 +18,7 @@ from tests.spark.tables.certified import (
     DeltaObjectsCase,
     IcebergCase,
     PostgresCase,
+    PostgresGrowingCase,
     PostgresInTasksCase,
     PostgresTellingCase,
 )
@@ -26,6 +27,7 @@ from tests.spark.tables.postgres_server import Server
 OF_POSTGRES = {
     "in tasks": PostgresInTasksCase,
     "told": PostgresTellingCase,
+    "growing": PostgresGrowingCase,
     "postgres": PostgresCase,
 }
 KINDS = [
@@ -35,6 +37,7 @@ KINDS = [
     "iceberg",
     "postgres",
     "postgres, told",
+    pytest.param("postgres, growing", marks=pytest.mark.extended),
     "postgres, in tasks",
 ]
 
