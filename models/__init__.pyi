@@ -30,6 +30,11 @@ from epochgate.models.lifecycle import JobLifecycle as JobLifecycle
 from epochgate.models.placement import Placement as Placement, Placements as Placements
 from epochgate.models.post_commit import PostCommit as PostCommit
 from epochgate.models.query_batch import QueryBatch as QueryBatch, QueryBatches as QueryBatches
+from epochgate.models.read_splits import (
+    FileRemoval as FileRemoval,
+    ReadSplits as ReadSplits,
+    SplitsRead as SplitsRead,
+)
 from epochgate.models.receive_window import (
     ReceiveWindow as ReceiveWindow,
     ReceiveWindows as ReceiveWindows,
@@ -47,4 +52,5 @@ from epochgate.models.split_assignment import (
     SplitAssignment as SplitAssignment,
     SplitAssignments as SplitAssignments,
 )
+from epochgate.models.table_owner import TableOwner as TableOwner, TableOwners as TableOwners
 from epochgate.models.task import Task as Task, TaskSystem as TaskSystem

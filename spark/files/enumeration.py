@@ -12,8 +12,8 @@ When a known file is another: see `content`. With other content, found here or b
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: see `cutting`. How what is known, waits or was left out is kept: see `known`,
-`pending` and `skipped`.
+How files are cut: see `cutting`. How what is known, waits, was taken or left out is kept: see
+`known`, `pending`, `taken` and `skipped`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, Unpack
 
 import msgpack
@@ -53,6 +53,7 @@ from epochgate.spark.files.inspection import (
     take_badly_named,
     unreadable,
 )
+from epochgate.spark.files.kept import LAYOUTS_SINCE, STATE_VERSION, Kept, kept_in
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
@@ -63,10 +64,8 @@ from epochgate.spark.files.sampling import Sample
 from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import TYPED, FileSplit, Format, SkippedFile, SourceLayout
+from epochgate.spark.files.taken import TakenFile, TakenFiles
 
-STATE_VERSION = 6
-_READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
-_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE, _SKIPPED_SINCE = 3, 4, 5, 6
 SPLIT_BYTES_TARGET = 64 << 20
 
 
@@ -117,6 +116,8 @@ class FileEnumeration:
         self._layouts = Layouts(self.source, Reading.of(reading))
         self._known = KnownFiles()
         self._pending = PendingSplits()
+        self.taken = TakenFiles()
+        """The files whose splits were given to readers, as far as these have told."""
         self.skipped = SkippedFiles()
         """Files left out because they are bad, here or by readers, if bad files are skipped."""
         self.unread: Counter[str] = Counter()
@@ -210,7 +211,7 @@ class FileEnumeration:
         is_taken = self._modified.has(stamp) and self._settling.is_over(path, stamp)
         if file_format is None or file_format in TYPED or not is_taken:
             raise ValueError("it is not taken now")
-        return self._access.open(path, stamp, compression, file_format)
+        return self._access.open(path, stamp, compression, file_format, self._layouts.dialect)
 
     def pass_over(self) -> None:
         """Know what is there and complete, so that only what comes later is taken. Raises what
@@ -232,8 +233,10 @@ class FileEnumeration:
 
     def take_superseded(self) -> list[str]:
         """The segments that became needless since the last call; an earlier snapshot needs them."""
-        superseded = [*self._known.superseded, *self._pending.superseded]
-        self._known.superseded, self._pending.superseded = [], []
+        superseded: list[str] = []
+        for kept in (self._known, self._pending, self.taken):
+            superseded += kept.superseded
+            kept.superseded = []
         return superseded
 
     def _take_as_it_is(self, path: str, stamp: Stamp | None) -> list[FileSplit]:
@@ -257,6 +260,7 @@ class FileEnumeration:
         layouts = self._layouts.copy()
         checksum: int | None = None
         splits: list[FileSplit] = []
+        is_bad = False
         try:
             checksum = checksum_of_file(self._access, path, stamp, file_format)
             if self._is_being_written(path, stamp, file_format, compression):
@@ -285,9 +289,12 @@ class FileEnumeration:
             if not self._settling.is_over(path, stamp, looks_torn=True):
                 return []
             self._leave_out(path, bad)
+            is_bad = True
         if self._settling.settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
+        if not splits and not is_bad:
+            self.taken.note_without_rows(path, delivery, stamp, self._now())
         self._known.add(path, KnownFile(stamp, checksum, delivery))
         self._settling.end(path)
         self._pending.append(splits)
@@ -299,13 +306,17 @@ class FileEnumeration:
         other._layouts = self._layouts.copy()
         other._known, other._settling = self._known.copy(), self._settling.copy()
         other._pending, other.skipped = self._pending.copy(), self.skipped.copy()
+        other.taken = self.taken.copy()
         return other
 
     def scout(self) -> FileEnumeration:
         """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
         other = self.copy()
-        other._pending, other.skipped = PendingSplits(), SkippedFiles()
+        other._begin_to_find()
         return other
+
+    def _begin_to_find(self) -> None:
+        self._pending, self.skipped, self.taken = PendingSplits(), SkippedFiles(), TakenFiles()
 
     def take_found(self) -> Found:
         """Hand over what was found since the last call, or since the scout was made."""
@@ -314,19 +325,30 @@ class FileEnumeration:
             self._known.take_changes(),
             self._pending,
             self.skipped,
+            self.taken,
             self._settling.copy(),
             self.unread,
         )
-        self._pending, self.skipped = PendingSplits(), SkippedFiles()
+        self._begin_to_find()
         return found
 
-    def adopt(self, found: Found) -> None:
-        """Take over what the scout of this enumeration has found, each time that it has."""
+    def adopt(self, found: Found) -> list[TakenFile]:
+        """Take over what the scout of this enumeration has found, each time that it has. Return the
+        files without rows.
+        """
         self._layouts, self._settling = found.layouts, found.settling
         self.unread = found.unread
         self._known.adopt(found.known)
         self.skipped.take_over(found.skipped)
         self._pending.take_over(found.pending)
+        return self.taken.take_over(found.taken)
+
+    def still_there(self) -> Iterator[TakenFile]:
+        """The records of files that were there at the last look. Raises SegmentLost."""
+        for record in self.taken.records(self._segments):
+            known = self._known.find(record.path)
+            if known is not None and known.gone_at is None and known.delivery == record.delivery:
+                yield record
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""
@@ -335,9 +357,7 @@ class FileEnumeration:
             self.source,
             self._layouts.first_path,
             self._layouts.to_list(),
-            self._known.to_list(),
-            self._pending.to_list(),
-            self.skipped.to_list(),
+            *Kept(self._known, self._pending, self.skipped, self.taken).to_lists(),
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -349,30 +369,20 @@ class FileEnumeration:
         columns.
         """
         version, *values = msgpack.unpackb(data)
-        if version not in _READABLE_VERSIONS:
+        if version not in range(1, STATE_VERSION + 1):
             raise IncompatibleState("enumeration of files", version, STATE_VERSION)
-        source, first_path, layouts, known, pending, skipped = values
+        source, first_path, layouts, *lists = values
         if source != self.source:
             raise UsageError(
                 f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
                 "same source, or start from the beginning with a new target and a new "
                 "--checkpoint-dir (checkpoint_directory in Python)."
             )
-        if version < _LAYOUTS_SINCE:
+        if version < LAYOUTS_SINCE:
             layouts = Layouts.from_earlier(layouts)
         self._layouts.restore(first_path, layouts)
-        self._known = (
-            KnownFiles.from_earlier(known)
-            if version < _SEGMENTS_SINCE
-            else KnownFiles.from_list(known, self._segments)
-        )
-        self._pending = (
-            PendingSplits.from_earlier(pending)
-            if version < _PARTS_SINCE
-            else PendingSplits.from_list(pending, self._segments)
-        )
-        skipped = [[], skipped] if version < _SKIPPED_SINCE else skipped
-        self.skipped = SkippedFiles.from_list(skipped, self._segments)
+        kept = kept_in(version, lists, self._segments)
+        self._known, self._pending, self.skipped, self.taken = kept
         self._settling.files.clear()
 
     def _leave_out(self, path: str, bad: BadFile | UsageError) -> None:
@@ -434,11 +444,3 @@ class FileEnumeration:
         if layout is not None and layout.format != file_format:
             raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
         return file_format, compression
-
-
-def segments_in(snapshot: bytes) -> set[str]:
-    """The names of the segments that a snapshot of an enumeration refers to."""
-    version, _, _, _, known, pending, skipped = msgpack.unpackb(snapshot)
-    names = KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
-    names |= PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else set()
-    return names | (SkippedFiles.segments_of(skipped) if version >= _SKIPPED_SINCE else set())

@@ -32,10 +32,12 @@ from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
@@ -65,8 +67,10 @@ OF_NO_SCENARIO = (
     Residents,
     RecordsInFlight,
     SettingChanges,
+    SplitsRead,
     SendWindows,
     ReceiveWindows,
+    TableOwners,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))
