@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from epochgate.errors import UsageError
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.log import ObjectLog
+from epochgate.spark.extras import library
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 from epochgate.spark.parquet_sink.committable import written_schema
 from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold, schema_of
@@ -115,6 +116,8 @@ def _fetch(objects: ObjectStore, schema: pa.Schema, path: str, place: tuple[int,
 def _frame(spark: Any, target: str, files: dict[str, tuple[int, str]], schema: pa.Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    # Spark asks for it where it asks for Arrow.
+    library("pandas", what="a DataFrame of a target in an object store", extra="pandas")
     rows = [(path, *place) for path, place in files.items()]
     listed = spark.createDataFrame(rows, "path string, checkpoint bigint, directory string")
     spread = listed.repartition(min(len(files), spark.sparkContext.defaultParallelism))

@@ -161,6 +161,7 @@ class Delta(Target):
     """A Delta table."""
 
     lacks_types = takes_odd_paths = True
+    evolutions = ("none", "add")
 
     def options(self, **changes: Any) -> IngestOptions:
         return super().options(target=f"delta:{self.place / 'out'}", **changes)
@@ -174,7 +175,7 @@ class Delta(Target):
 class Iceberg(Target):
     """An Iceberg table in a catalog of its own."""
 
-    evolutions = ("none", "add")
+    evolutions = ("none", "add", "widen")
 
     def options(self, **changes: Any) -> IngestOptions:
         given = {
