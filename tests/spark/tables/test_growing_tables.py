@@ -1,5 +1,5 @@
-"""One delivery whose columns change goes into each kind of table, as a user gives the options: by real
-Spark and in simulation, with readers that are none of the sinks' libraries.
+"""One delivery whose columns change goes into each kind of table, as a user gives the options: by
+real Spark and in simulation, with readers that are none of the sinks' libraries.
 """
 
 from __future__ import annotations
