@@ -14,6 +14,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from epochgate.errors import UsageError
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.values.plain_types import plain
 
 SchemaEvolution = Literal["none", "add", "widen"]
@@ -86,13 +87,14 @@ def evolved(
                 continue
             fields[field.name] = pa.field(field.name, field.type)
             if mode == "none":
-                differences.append(f"{field.name}: {field.type} is new")
+                differences.append(f"{field.name}: {spark_type(field.type)} is new")
             continue
         common = wider(found.type, field.type, mode, rules)
         if common is not None:
             fields[field.name] = found.with_type(common)
         elif not rules.holds(field.name, found.type, field.type):
-            differences.append(f"{field.name}: the target has {found.type}, found {field.type}")
+            told = f"the target has {spark_type(found.type)}, found {spark_type(field.type)}"
+            differences.append(f"{field.name}: {told}")
     if differences:
         raise EvolutionRefused(mode, differences, rules.wider_ones)
     return pa.schema(list(fields.values()), agreed.metadata if rules.demands else None)
@@ -206,8 +208,8 @@ def _wider_plain(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 def difference(found: pa.Schema, expected: pa.Schema) -> list[str]:
     """Tell the differences of two schemas, by column, one line each."""
-    finds = {field.name: field.type for field in found}
-    expects = {field.name: field.type for field in expected}
+    finds = {field.name: spark_type(field.type) for field in found}
+    expects = {field.name: spark_type(field.type) for field in expected}
     lines: list[str] = []
     lines += [f"{name}: {kind} is new" for name, kind in finds.items() if name not in expects]
     lines += [f"{name}: {kind} is missing" for name, kind in expects.items() if name not in finds]
@@ -217,6 +219,18 @@ def difference(found: pa.Schema, expected: pa.Schema) -> list[str]:
         if name in expects and kind != expects[name]
     ]
     return lines
+
+
+def other_names(names: Sequence[str], known: pa.Schema) -> list[str]:
+    """Tell what differs where a file names its columns alone, a line for each column."""
+    return [
+        *(f"{name} is new" for name in names if name not in known.names),
+        *(
+            f"{one.name}: {spark_type(one.type)} is missing"
+            for one in known
+            if one.name not in names
+        ),
+    ]
 
 
 def with_one_of(schema: pa.Schema, wanted: pa.Schema, elsewhere: Sequence[str]) -> pa.Schema:
