@@ -45,6 +45,7 @@ COMMANDS = (
     "validate",
     "certify-sink",
     "class-archive",
+    "completion",
 )
 """The commands in the order in which help lists them; `epochgate.commands` has the module of each,
 with _ for -.

@@ -116,6 +116,7 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         2: "misuse",
     },
     "class-archive": {0: "written", 2: "this Java has written none"},
+    "completion": {0: "printed", 2: "shtab does not know the shell"},
 }
 """By command, in the order in which its help tells them. Each command can also end with 141, where
 the reader of its output has left, and with 130, after Ctrl-C, unless Ctrl-C is its usual end.

@@ -53,4 +53,5 @@ from epochgate.models.split_assignment import (
     SplitAssignment as SplitAssignment,
     SplitAssignments as SplitAssignments,
 )
+from epochgate.models.table_owner import TableOwner as TableOwner, TableOwners as TableOwners
 from epochgate.models.task import Task as Task, TaskSystem as TaskSystem

@@ -22,6 +22,7 @@ from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 
 RUNNING: tuple[type[System], ...] = (
@@ -43,6 +44,7 @@ RUNNING: tuple[type[System], ...] = (
     BatchPlans,
     Placements,
     Residents,
+    TableOwners,
 )
 """The systems that run."""
 

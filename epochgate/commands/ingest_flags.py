@@ -93,7 +93,8 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
     add(
         "--partition-by",
         metavar="A,B,...",
-        help="partition files, or a new Delta table, by the values of these columns",
+        help="partition files, or a new Delta or Iceberg table, by the values of these columns; "
+        "Iceberg also by bucket(16,id), truncate(10,name), year(at), month(at), day(at), hour(at)",
     )
     add(
         "--file-size",
@@ -247,6 +248,11 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
             help="serve them, without a password, on this address of the driver's machine, 0.0.0.0 "
             "for all of its own (default: 127.0.0.1)",
         )
+    add(
+        "--otlp",
+        metavar="URL",
+        help="send the metrics to a collector of OpenTelemetry, such as http://localhost:4318, too",
+    )
     add(
         "--journal",
         metavar="DIR",

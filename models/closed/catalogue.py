@@ -115,6 +115,10 @@ SYSTEMS = Catalogue(
             "epochgate.models.closed.updating:UpdatedControl",
             "Two processes that update one control: each update that is done counts once.",
         ),
+        "owning": (
+            "epochgate.models.closed.owning:OwnedTable",
+            "The drivers of a job and another writer: a table is made once, and is the last driver's.",
+        ),
         "recreation": (
             "epochgate.models.closed.recreation:RecreatedJob",
             "`RecreateOnReset`: each call reaches the coordinator that it was meant for.",
@@ -221,7 +225,7 @@ CONSTANTS: dict[str, str] = {
     "versions": "updates of a control",
     "tasks": "tasks of a batch, or of Spark's for a subtask",
     "retained": "the newest decisions, plans, or versions, that count",
-    "entry_retries": "how often a decision or a plan without an answer is tried again",
+    "entry_retries": "how often a decision or a plan without an answer, or an entry into a table, is tried again",
     "updaters": "processes that update a control",
     "updates": "updates of a control",
     "update_retries": "how often an update without an answer is tried again",

@@ -234,7 +234,7 @@ class FileEnumeration:
         is_taken = self._modified.has(stamp) and self._settling.is_over(path, stamp)
         if file_format is None or file_format in TYPED or not is_taken:
             raise ValueError("it is not taken now")
-        return self._access.open(path, stamp, compression, file_format)
+        return self._access.open(path, stamp, compression, file_format, self._layouts.dialect)
 
     def pass_over(self) -> None:
         """Know what is there and complete, so that only what comes later is taken. Raises what

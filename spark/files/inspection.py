@@ -30,7 +30,7 @@ from epochgate.spark.files.layout import FirstRecordBad, cause_of, format_of
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.reader import READ_ERRORS
 from epochgate.spark.files.rejected import position_of
-from epochgate.spark.files.split import TYPED, Format
+from epochgate.spark.files.split import DOCUMENTS, TYPED, Format
 
 Seen = TypeVar("Seen")
 
@@ -80,7 +80,7 @@ def ends_within_line(
     """Return whether the last line of a text file has no end, so that its writer may be at it; of a
     compressed one that does not show. Raises what `checksum_of_file` raises.
     """
-    if file_format in (*TYPED, "json") or compression != "none":
+    if file_format in (*TYPED, *DOCUMENTS) or compression != "none":
         return False
 
     def last_byte() -> bytes:
@@ -125,7 +125,7 @@ def shares_of(
                 if layouts[layout].numbers_rows:
                     bytes_target = stamp.size_bytes  # as below
                 return layout, chunk_ranges(chunks.count, stamp.size_bytes, bytes_target)
-        with access.open(path, stamp, compression, file_format) as text:
+        with access.open(path, stamp, compression, file_format, layouts.dialect) as text:
             found = layouts.of_text(path, file_format, text)
             if found is None:
                 return 0, []
@@ -136,7 +136,8 @@ def shares_of(
     except OBJECT_ERRORS as error:
         raise unreadable(path, error) from error
     except READ_ERRORS as error:
-        reopened = partial(access.open, path, stamp, compression, file_format)
+        form = layouts.dialect
+        reopened = partial(access.open, path, stamp, compression, file_format, form)
         if isinstance(error, FirstRecordBad):
             offset, column, reason = error.args
             with contextlib.closing(LineCounter(reopened)) as lines:

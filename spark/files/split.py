@@ -21,9 +21,13 @@ from epochgate.spark.files.errors import IncompatibleState
 from epochgate.spark.files.rescuing import RESCUED
 from epochgate.spark.files.source_columns import SourceColumns, counts_rows, schema_of, without
 
-Format = Literal["parquet", "orc", "avro", "binary", "csv", "jsonl", "json", "text"]
+Format = Literal["parquet", "orc", "avro", "binary", "csv", "jsonl", "json", "xml", "excel", "text"]
 TYPED: Final = ("parquet", "orc", "avro", "binary")
 """Formats whose files tell their types, and have chunks of rows."""
+DOCUMENTS: Final = ("json", "xml", "excel")
+"""Formats whose records are read as JSON lines, each file in one piece."""
+OF_TEXTS: Final = ("xml", "excel")
+"""Those of them that do not tell texts and other values apart as JSON does."""
 
 LAYOUT_VERSION = 5
 _READABLE_LAYOUTS = (1, 2, 3, 4, LAYOUT_VERSION)

@@ -63,13 +63,15 @@ class IngestOptions:
     "polars"; none to go by the annotation of its first parameter.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. delimiter, quote, header, null, escape: of CSV files, see
-    `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
+    `Dialect`. row_tag: the element of XML that is a row. sheet: of a workbook, by name or number
+    from 1. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
     none to infer it. schema_hints: the same for some columns, where those of the others are
     inferred. add_columns: columns that say where a row comes from, such as
     "source_file=file.path" (`epochgate.spark.files.source_columns`). schema_evolution: "none",
-    "add" for new columns, "widen" for wider types as
-    well. partition_by: columns whose values are in the names of directories below each checkpoint;
-    not together with a schema that changes. file_bytes: a file of the target ends once it is as
+    "add" for new columns, "widen" for wider types as well, not into Delta. partition_by: columns
+    whose values are in the names of directories below each checkpoint, not together with a schema
+    that changes; of a new table, its partitions, and for Iceberg transforms such as "day(at)".
+    file_bytes: a file of the target ends once it is as
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
     checkpoint first, in parallel, before the driver's step; not into Iceberg.
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
@@ -99,7 +101,8 @@ class IngestOptions:
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
     metrics_host: the address of the driver's machine on which they are served, 0.0.0.0 for all; by
     default 127.0.0.1, which other machines cannot reach. ui_port, ui_host: the same of the job's
-    own pages, which `epochgate ui` shows as well.
+    own pages, which `epochgate ui` shows as well. otlp: the URL of a collector of OpenTelemetry,
+    which the same figures are sent to.
     journal: a directory for the traces of driver and tasks.
     from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
@@ -131,6 +134,8 @@ class IngestOptions:
     header: bool = True
     null: tuple[str, ...] | None = None
     escape: str = ""
+    row_tag: str = ""
+    sheet: str = ""
     on_bad_row: OnBadRow = "fail"
     file_bytes: int = ROLL_BYTES
     commit_in: CommitIn = "driver"
@@ -154,6 +159,7 @@ class IngestOptions:
     metrics_host: str | None = None
     ui_port: int | None = None
     ui_host: str | None = None
+    otlp: str | None = None
     journal: str | None = None
     from_savepoint: str | None = None
     allow_dropped_state: tuple[str, ...] = ()
@@ -229,18 +235,10 @@ class IngestOptions:
                 "--checkpoint-dir (checkpoint_directory in Python) that stays the same over all "
                 "starts"
             )
-        taken = {
-            PARQUET: ("none", "add", "widen"),
-            DELTA: ("none", "add"),
-            ICEBERG: ("none", "add"),
-        }
-        if self.schema_evolution not in taken.get(target.scheme, ("none",)):
-            raise IngestMisconfigured(
-                f"--schema-evolution {self.schema_evolution} (schema_evolution) works with "
-                f"Parquet{'' if self.schema_evolution == 'widen' else ', Delta and Iceberg'} "
-                f"targets; change the columns of {self.target_path!r} with its own tools, between "
-                "two runs"
-            )
+        if self.schema_evolution == "widen" and target.scheme == DELTA:
+            from epochgate.spark.delta_sink.features import NOT_WIDENED
+
+            raise IngestMisconfigured(NOT_WIDENED)
 
         if self.commit_in == "tasks" and target.scheme == ICEBERG:
             raise IngestMisconfigured(
@@ -347,7 +345,15 @@ class IngestOptions:
     @property
     def dialect(self) -> Dialect:
         """The form in which the fields of CSV files are written. Raises DialectUnusable."""
-        return Dialect(self.delimiter, self.quote, self.header, self.null, self.escape)
+        return Dialect(
+            self.delimiter,
+            self.quote,
+            self.header,
+            self.null,
+            self.escape,
+            self.row_tag,
+            self.sheet,
+        )
 
     @property
     def added(self) -> SourceColumns:

@@ -207,8 +207,11 @@ def plan_ingest(
 
 def require_stores(options: IngestOptions) -> None:
     """Ask the stores of all URLs whether they answer, without much patience; before `plan_ingest`,
-    whose requests are those of the job. Raises ObjectStoreUnusable.
+    whose requests are those of the job. What cannot be meant is refused before that. Raises
+    ObjectStoreUnusable, TargetInSource, CheckpointsMisplaced, and what the sink raises.
     """
+    _require_apart(options)
+    sink_of(options, None, open_url)
     places = (
         root_of_url(options.source_path),
         options.target_path,

@@ -213,6 +213,7 @@ def start_plan(
         metrics_host=plan.options.metrics_host,
         ui_port=plan.options.ui_port,
         ui_host=plan.options.ui_host,
+        otlp=plan.options.otlp,
         journal=plan.options.journal,
     )
     return IngestHandle(plan, job, spark.sparkContext)

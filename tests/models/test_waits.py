@@ -43,6 +43,10 @@ WITHOUT_LIMIT = {
     "lifecycle.driver.restart_one": BY_WATCHDOG,
     "placement.spark.remove_executor": BY_TRANSPORT,
     "placement.spark.turn_away": BY_TRANSPORT,
+    **dict.fromkeys(
+        (f"table_owner.table.{name}" for name in ("claim", "ask", "make", "enter", "name")),
+        "a commit and a start have limits of their own, which the job keeps",
+    ),
     "resident.process.begin": "the attempt; a hanging operator is named, and `cancel` ends it",
     "resident.process.clear": "the driver ends a released process that does not come back within "
     "`RETURN_PATIENCE_S`",

@@ -34,6 +34,7 @@ from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.seen import Seen
@@ -99,6 +100,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     SettingChanges: ("tests/runtime/pipeline/test_setting.py",),
     SendWindows: ("tests/runtime/test_send_window.py",),
     ReceiveWindows: ("tests/spark/test_paused_reading.py",),
+    TableOwners: ("tests/spark/tables/test_owner.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -29,6 +29,7 @@ from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -57,6 +58,7 @@ from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from tests.mutation.explored import Explored
 from tests.mutation.homes import Home
 from tests.mutation.mutants import AnyMutant
@@ -159,6 +161,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
     Residents: (bounds(ResidentTask),),
     RecordsInFlight: (bounds(PipelineTasks, subtasks=1), bounds(PipelineTasks)),
     SettingChanges: (bounds(ChangedSetting),),
+    TableOwners: (bounds(OwnedTable, K=2, F=1), bounds(OwnedTable)),
     SendWindows: (
         bounds(FloodedTask, events=5, large=5, said=0, K=0, F=0),
         bounds(FloodedTask, events=3, large=3, unconfirmed_bytes_max=4, said=0, K=0, F=0),

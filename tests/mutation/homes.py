@@ -12,6 +12,7 @@ from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.discovering import FoundFiles
 from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
+from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -37,6 +38,7 @@ from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 
 SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
@@ -60,6 +62,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     SettingChanges,
     SendWindows,
     ReceiveWindows,
+    TableOwners,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
@@ -77,6 +80,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     SettingChanges: ChangedSetting,
     SendWindows: FloodedTask,
     ReceiveWindows: FloodedTask,
+    TableOwners: OwnedTable,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

@@ -38,6 +38,7 @@ from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 from epochgate.runtime import JobConfiguration
 from epochgate.runtime.api.restart_strategies import FixedDelay
@@ -71,6 +72,7 @@ OF_NO_SCENARIO = (
     SplitsRead,
     SendWindows,
     ReceiveWindows,
+    TableOwners,
 )
 SITUATIONS_MAX = 120
 OF_PROCESSES = (("kill",), ("cut",), ("intrude",))

@@ -10,6 +10,7 @@ from epochgate.models.studies.broken import (
     filing,
     flooding,
     in_doubt,
+    owning,
     pipelining,
     placing,
     setting,
@@ -281,6 +282,30 @@ BROKEN: dict[str, Broken] = {
         "the value in force is the newest that was asked for",
         3,
         "client.ask job.fail job.restore",
+    ),
+    "setting.options_unheard": Broken(
+        setting.OptionsUnheard,
+        "the value in force is the newest that was asked for",
+        4,
+        "client.ask job.begin job.store job.reconfigure",
+    ),
+    "owning.fencing": Broken(
+        owning.Fencing,
+        "a table never goes back to a driver from before",
+        10,
+        "log.change client.boot client.boot client.answer client.answer",
+    ),
+    "owning.made_by_the_replaced": Broken(
+        owning.MadeByTheReplaced,
+        "a driver that another has replaced makes no table",
+        7,
+        "client.boot client.boot client.answer client.commit",
+    ),
+    "owning.unfenced": Broken(
+        owning.Unfenced,
+        "an entry is of the driver that the table names",
+        12,
+        "log.change client.boot client.answer client.boot client.answer client.commit client.answer",
     ),
     "filing.held_too_early": Broken(
         filing.HeldTooEarly,

@@ -360,7 +360,7 @@ def test_a_schema_that_changes_between_files_is_named_with_both(tmp_path: Path, 
     with pytest.raises(SchemaChanged) as caught:
         enumeration.discover()
     message = str(caught.value)
-    for part in (f"1.{kind}: a: int64, b: int64", f"2.{kind}:\n", "rewrite the file"):
+    for part in (f"1.{kind}: a: BIGINT, b: BIGINT", f"2.{kind}:\n", "rewrite the file"):
         assert part in message
     assert [os.path.basename(path) for path in enumeration.seen] == [f"1.{kind}"]
 
