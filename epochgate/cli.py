@@ -27,6 +27,8 @@ COMMANDS = (
     "demo",
     "ingest",
     "unread",
+    "files",
+    "backlog",
     "compact",
     "status",
     "ui",

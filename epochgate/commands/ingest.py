@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -279,9 +280,15 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         commit_in=arguments.commit_in,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
+        notify=arguments.notify,
+        list_every_s=None
+        if arguments.list_every is None
+        else parse_duration_s(arguments.list_every),
         new_only=arguments.new_only,
         modified_after=arguments.modified_after,
         modified_before=arguments.modified_before,
+        committed_files=arguments.after_commit,
+        committed_files_age_s=parse_duration_s(arguments.after_commit_age),
         forget_after_s=parse_duration_s(arguments.forget_after),
         restart=arguments.restart or RESTART,
         rows_per_second=arguments.rows_per_second,
@@ -302,7 +309,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
+    """Names between commas; a comma between parentheses is part of a name, as in bucket(16,id)."""
+    return tuple(name.strip() for name in re.split(r",(?![^()]*\))", text))
 
 
 def _announce(job: IngestJob, master: str, arguments: argparse.Namespace) -> None:

@@ -90,7 +90,7 @@ def _add_columns(add: Callable[..., Any]) -> None:
         choices=("none", "add", "widen"),
         default="none",
         help="none: refuse files with other columns; add: add new columns, and read missing ones "
-        "as null; widen: also widen INT to BIGINT or DOUBLE (default: none)",
+        "as null; widen: also widen types, such as INT to BIGINT (default: none)",
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
     add(
