@@ -10,16 +10,19 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 
 RUNNING: tuple[type[System], ...] = (
@@ -28,6 +31,8 @@ RUNNING: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     SplitAssignments,
+    Discoveries,
+    SplitsRead,
     RecordsInFlight,
     SettingChanges,
     SendWindows,
@@ -39,6 +44,7 @@ RUNNING: tuple[type[System], ...] = (
     BatchPlans,
     Placements,
     Residents,
+    TableOwners,
 )
 """The systems that run."""
 

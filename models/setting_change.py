@@ -13,6 +13,9 @@ before that is applied again::
 A restore of the checkpoint that was asked for says that it is completed, and takes the place of the
 notice.
 
+Decides, too, with which value a start or a restore begins: that of the checkpoint, unless the
+options of the job say another one than when that was stored.
+
 Leaves to the shell what a value is, who is sent it, and who waits. Runs on the thread of the
 event queue. Source: none; Apache Flink leaves it to a coordinator when it answers a client.
 """
@@ -48,6 +51,12 @@ class ChangePort(Port):
     def acknowledge(self, change: int) -> None:
         """Tell its client that it has been made."""
 
+    def keep(self) -> None:
+        """Put the value of the checkpoint that is restored into force."""
+
+    def configure(self) -> None:
+        """Put the value of the options into force."""
+
 
 class SettingChange(Machine):
     """The changes of one setting, in one run of the driver."""
@@ -70,6 +79,7 @@ class SettingChange(Machine):
     set: Trigger
     snapshot: Trigger
     completed: Trigger
+    resume: Trigger
     restored: Trigger
 
     # fmt: off
@@ -90,6 +100,11 @@ class SettingChange(Machine):
                                        "a later snapshot holds what is owed, or none does"),
         Ignore("completed", DURABLE,                  None,
                                        "every change was acknowledged"),
+
+        Row("resume",       (DURABLE, OWED), STAY,    "goes_on",
+            "take_kept",               "the options say what they said when it was stored"),
+        Row("resume",       (DURABLE, OWED), STAY,    "not goes_on",
+            "take_configured",         "there is none, or who starts the job has said otherwise"),
 
         Row("restored",     OWED,            DURABLE, "is_asked and covers_all",
             "acknowledge_covered",     "the restored checkpoint holds every change"),
@@ -126,6 +141,15 @@ class SettingChange(Machine):
                 self.setting.acknowledge(change)
             else:
                 self.pending.push(change)
+
+    def goes_on(self, is_kept: bool, is_configured_so: bool) -> bool:
+        return is_kept and is_configured_so
+
+    def take_kept(self) -> None:
+        self.setting.keep()
+
+    def take_configured(self) -> None:
+        self.setting.configure()
 
     def apply_pending(self) -> None:
         for change in self.pending.take_all():

@@ -23,6 +23,8 @@ from epochgate.runtime.objects.client import open_url
 KEY, SECRET = "key", "secret"
 BUCKET = "bucket"
 PORTS = 8
+S3 = 3
+"""Which of the ports is that of the store."""
 PATIENCE_S = 60.0
 TRY_EVERY_S = 0.1
 LOG_BYTES_SHOWN = 2000

@@ -83,6 +83,10 @@ SYSTEMS = Catalogue(
             "epochgate.models.closed.setting:ChangedSetting",
             "A setting whose job fails: what was acknowledged survives.",
         ),
+        "filing": (
+            "epochgate.models.closed.filing:FiledSource",
+            "A file of several splits in a job that fails: neither recorded nor removed too early.",
+        ),
         "flooding": (
             "epochgate.models.closed.flooding:FloodedTask",
             "One task and its coordinator, each faster than the other: what waits is bounded.",
@@ -111,6 +115,10 @@ SYSTEMS = Catalogue(
             "epochgate.models.closed.updating:UpdatedControl",
             "Two processes that update one control: each update that is done counts once.",
         ),
+        "owning": (
+            "epochgate.models.closed.owning:OwnedTable",
+            "The drivers of a job and another writer: a table is made once, and is the last driver's.",
+        ),
         "recreation": (
             "epochgate.models.closed.recreation:RecreatedJob",
             "`RecreateOnReset`: each call reaches the coordinator that it was meant for.",
@@ -122,6 +130,10 @@ SYSTEMS = Catalogue(
         "readers": (
             "epochgate.models.closed.readers:ConcurrentSources",
             "The splits of a subtask with concurrent attempts: each attempt is sent all of them.",
+        ),
+        "discovering": (
+            "epochgate.models.closed.discovering:FoundFiles",
+            "A source with a queue of hints: each file is found, and taken once.",
         ),
         "concurrent": (
             "epochgate.models.closed.concurrent:ConcurrentAttempts",
@@ -201,6 +213,10 @@ CONSTANTS: dict[str, str] = {
     "E": "events or calls",
     "R": "requests, resets, or runs",
     "S": "splits",
+    "files": "files of a source",
+    "losses": "hints that are lost",
+    "doubles": "hints that come twice, early, or name other files",
+    "slowest": "failures in a row after which a queue is left alone no longer",
     "records": "batches of records that each source has",
     "G": "resets of the whole source",
     "compaction_retries": "how often a target that has changed is looked at again",
@@ -209,7 +225,7 @@ CONSTANTS: dict[str, str] = {
     "versions": "updates of a control",
     "tasks": "tasks of a batch, or of Spark's for a subtask",
     "retained": "the newest decisions, plans, or versions, that count",
-    "entry_retries": "how often a decision or a plan without an answer is tried again",
+    "entry_retries": "how often a decision or a plan without an answer, or an entry into a table, is tried again",
     "updaters": "processes that update a control",
     "updates": "updates of a control",
     "update_retries": "how often an update without an answer is tried again",

@@ -3,7 +3,8 @@
 A client asks for one value after the other while the job takes checkpoints. Checkpoints are
 aborted; the coordinator hears late that one is completed, or not at all; the job fails before and
 after the store has a checkpoint, and goes back to the last one that is stored, whether or not the
-coordinator was told of it; the driver dies, with every change that was not acknowledged::
+coordinator was told; the driver dies, with every change that was not acknowledged; the job is
+started with other options, whose value counts from then on::
 
     client        set 1            set 2
     checkpoint         [snapshot N]       stored   | failover, no notice |   [snapshot N+1]
@@ -31,7 +32,7 @@ from epochgate.models.setting_change import DURABLE, OWED
 class ChangedSetting(ClosedSystem):
     """A setting whose job fails: what was acknowledged survives."""
 
-    CONSTANTS: ClassVar[dict[str, int]] = {"E": 3, "K": 1, "F": 3}
+    CONSTANTS: ClassVar[dict[str, int]] = {"E": 3, "K": 1, "F": 3, "R": 1}
     DERIVED: ClassVar[dict[str, str]] = {"sets": "E + 0", "checkpoints": "E + F + K"}
     STEPS: ClassVar[tuple[Step, ...]] = (
         Step("client", "ask", is_fair=False),
@@ -42,12 +43,14 @@ class ChangedSetting(ClosedSystem):
         Step("job", "fail", is_fair=False),
         Step("job", "restore"),
         Step("job", "crash", is_fair=False),
+        Step("job", "reconfigure", is_fair=False),
     )
     WIRING: ClassVar[dict[str, str]] = {"changes.setting": "job"}
 
     E: int
     K: int
     F: int
+    R: int
 
     changes: DriversChanges = machines(DriversChanges)
     client: SettingClient = machines(SettingClient)
@@ -68,6 +71,14 @@ class ChangedSetting(ClosedSystem):
     @sometimes("a pending change is applied again after a restore")
     def applies_again(self) -> bool:
         return self.job.state == RUNNING and self.job.has_lacked
+
+    @sometimes("a checkpoint of other options is gone back to")
+    def keeps_the_options(self) -> bool:
+        return (
+            self.job.state == RUNNING
+            and self.job.stored > 0
+            and self.job.stored_options != self.job.options
+        )
 
     @sometimes("a change is acknowledged while a later one is owed")
     def acknowledges_a_part(self) -> bool:

@@ -7,7 +7,7 @@ same value: events that are sent between two snapshots of the coordinator arrive
 two snapshots of every task (rules G1 to G5 in docs/protocol.md).
 
 Leaves to the machine `changes` when a client is told that its change has been made, and what is
-applied again after a restore (rules U1 to U3).
+applied again after a restore, and with which value a start begins (rules U1 to U3, and U5).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgpack
 
@@ -58,6 +58,9 @@ class Setting(CoordinatedOperator):
     operator_id: the id of its state in checkpoints, by default the name. After renaming a setting,
     give the old name here to restore its value.
     """
+
+    is_of_options: ClassVar[bool] = False
+    """Whether a start with another value than the one before has that value."""
 
     def __init__(self, name: str, value: Any, *, operator_id: str | None = None) -> None:
         """Raises SettingRefused if the name is no identifier, or the value is no plain value."""
@@ -161,7 +164,7 @@ class SettingCoordinator(OperatorCoordinator):
     """Holds the value on the driver, and the changes that no completed checkpoint holds."""
 
     def __init__(self, setting: Setting, fail_job: Callable[[BaseException], None]) -> None:
-        self._setting, self.value = setting, setting.initial
+        self._setting, self.value, self._kept = setting, setting.initial, setting.initial
         self._fail_job = fail_job
         self._gateways: dict[int, SubtaskGateway] = {}
         self._numbers = itertools.count(1)
@@ -198,15 +201,8 @@ class SettingCoordinator(OperatorCoordinator):
     def checkpoint(self, checkpoint_id: int, result: Future[bytes]) -> None:
         """Complete at once; events sent from now on belong to the next checkpoint."""
         self._changes.snapshot(checkpoint_id)
-        result.set_result(self.packed())
-
-    def packed(self) -> bytes:
-        """Return the state: the value."""
-        return bytes(msgpack.packb(self.value))
-
-    def unpacked(self, state: bytes) -> Any:
-        """Return the value that a start or a reset begins with."""
-        return msgpack.unpackb(state)
+        state = [self.value, self._setting.initial] if self._setting.is_of_options else self.value
+        result.set_result(msgpack.packb(state))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Acknowledge the changes that the checkpoint holds."""
@@ -214,9 +210,16 @@ class SettingCoordinator(OperatorCoordinator):
         self._system.settle()
 
     def reset_to_checkpoint(self, checkpoint_id: int, state: bytes | None) -> None:
-        """Restore the value of the checkpoint, and apply the changes that it lacks."""
+        """Restore the value of the checkpoint or of the options, and apply the changes that the
+        checkpoint lacks.
+        """
         self._gateways.clear()
-        self.value = self._setting.initial if state is None else self.unpacked(state)
+        configured = self._setting.initial
+        if state is not None:
+            self._kept = msgpack.unpackb(state)
+            if self._setting.is_of_options:
+                self._kept, configured = self._kept
+        self._changes.resume(state is not None, configured == self._setting.initial)
         self._changes.restored(checkpoint_id)
         self._system.settle()
 
@@ -244,6 +247,14 @@ class SettingCoordinator(OperatorCoordinator):
                 gateway.send_event(self.value)
         except GatewayFull as error:
             self._fail_job(error)
+
+    def keep(self) -> None:
+        """Put the value of the checkpoint into force."""
+        self.value = self._kept
+
+    def configure(self) -> None:
+        """Put the value that the job was started with into force."""
+        self.value = self._setting.initial
 
     def acknowledge(self, change: int) -> None:
         """Tell its client that a completed checkpoint holds it."""

@@ -1,6 +1,6 @@
 """A Delta table as the target of one run of one job: who may commit, and what was committed.
 
-Decides every rule of the commit, by two numbers that the table's log keeps for an application: that
+Decides what a commit writes, by two numbers that the table's log keeps for an application: that
 of the last checkpoint, and that of the driver. Each commit carries both, on the snapshot in which
 they were read, and the log refuses a second commit of one application on one snapshot. So of two
 drivers one is refused by the table itself, whichever of them is late. Runs on the driver.
@@ -8,14 +8,14 @@ drivers one is refused by the table itself, whichever of them is late. Runs on t
     claim: driver 4 -> 5            every commit on a snapshot with driver 4 fails from now on
     commit(7): checkpoint 6 -> 7    with the files, in one entry of the log, or not at all
 
-Before there is a table, something in its working directory stands for the second number
-(`ownership`). A table of another driver that appears after the claim is entered by a new number.
+Who owns the table, before there is one too, is decided by the rows of `table_owner` (`owner`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -23,8 +23,9 @@ from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
-from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance, hindrance_of_growth
+from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance
 from epochgate.spark.delta_sink.log import DeltaLog, refusal_of
+from epochgate.spark.delta_sink.owner import Owner
 from epochgate.spark.delta_sink.ownership import (
     DirectoryOwnership,
     ObjectOwnership,
@@ -39,13 +40,11 @@ from epochgate.spark.parquet_sink.errors import (
     translating,
 )
 from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
-from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
+from epochgate.spark.tables.errors import TableAhead, TableBehind, TableUnusable
 from epochgate.spark.tables.staged import Staged, StagedFiles
 from epochgate.spark.tables.staged_objects import StagedObjects
-from epochgate.spark.tables.types import bare
+from epochgate.spark.tables.types import bare, hindrance_of_growth
 
-CLAIMS_MAX = 5
-"""How often a start looks at the log again that others write to."""
 _RESTORED = (
     "Restore the table to which it has committed (with its working directory, which lies beside it)"
 )
@@ -101,6 +100,7 @@ class DeltaTarget:
         self.path = place_of(path)
         self._shown = f"the Delta table {self.path!r}"
         self._job_id, self._run_id = job_id, run_id
+        self._words = {"epochgate.run": run_id}
         self._log = log(self.path)
         self._staged: Staged
         self._own: Ownership
@@ -111,8 +111,8 @@ class DeltaTarget:
             system: FileSystem = LocalFileSystem.of_table(path) if files is None else files
             self._staged = StagedFiles(system, self.path, self.path)
             self._own = DirectoryOwnership(system, self.path, self._shown, job_id)
+        self._owner = Owner(self._own, self, self._shown, run_id)
         self._partition_by, self._may_grow = list(partition_by), may_grow
-        self._driver: int | None = None
         self._restored: int | None = None
         self._is_shared = False
         self._seen = -1
@@ -147,9 +147,7 @@ class DeltaTarget:
             self._require_continued(restored_checkpoint, is_there=is_there)
             if start is not None:
                 self._require_held(start, is_there=is_there)
-            self._own.add_run(self._run_id)
-            if is_there:
-                self._enter(restored_checkpoint)
+            self._owner.start(is_there=is_there)
         except BaseException:
             self.release()
             raise
@@ -177,7 +175,7 @@ class DeltaTarget:
 
     def schema(self) -> pa.Schema | None:
         """The table's schema, for new writers to keep to; none if there is no table."""
-        return self._log.schema() if self._driver is not None else None
+        return self._log.schema() if self._owner.number else None
 
     def told(self) -> tuple[str, ...]:
         """Return what tasks are told: the table's place, and the columns of its partitions."""
@@ -185,7 +183,7 @@ class DeltaTarget:
 
     def rows(self) -> int:
         """The rows that are visible."""
-        return self._log.rows() if self._driver is not None and self._log.read() else 0
+        return self._log.rows() if self._owner.number and self._log.read() else 0
 
     def remove_orphans(self, keep: Iterable[Committable]) -> list[str]:
         """Remove what earlier runs have staged and is not in `keep`; returns their paths.
@@ -193,7 +191,7 @@ class DeltaTarget:
         For use after `claim`; looks at several runs again, whose tasks may have written on since.
         Raises TargetUnreachable.
         """
-        if self._driver is None and is_url(self.path):
+        if not self._owner.number and is_url(self.path):
             return []  # a driver from before may be making the table of what it has staged
         try:
             return self._staged.remove_orphans(self._own.known["runs"][:-1], keep)
@@ -272,35 +270,46 @@ class DeltaTarget:
                 self._require_not_set_back(checkpoint)
             if (self._committed() or 0) >= checkpoint:
                 return False
-        elif not self._is_shared:
-            self._own.require_last(self._run_id)
-        self._staged.move_into_place(files, checkpoint, are_moved=are_moved)
-        named = {self._staged.name(file): file for file in files}
-        metadata = {"epochgate.run": self._run_id, "epochgate.checkpoint": str(checkpoint)}
+        else:
+            make = partial(self._make, checkpoint, files, are_moved=are_moved) if files else None
+            if not self._is_shared:
+                self._owner.absent(make)
+            elif make is not None:
+                make()
+            return True
+        named = self._placed(checkpoint, files, are_moved=are_moved)
         numbers = {self._job_id: checkpoint}
-        if is_there:
-            if not self._is_shared:
-                assert self._driver is not None
-                numbers[self._driver_id] = self._driver
-            self._require_fitting(files if is_changed else [])
-            self._grow(files, metadata)
-            write = self._log.replace if replaces else self._log.append
-            write(named, numbers, metadata)
-            self._seen += 1
-        elif files:
-            if not self._is_shared:
-                numbers |= {self._driver_id: 1, self._maker_id: 1}
-            self._log.create(
-                merged(self._schemas(files), "add"),
-                named,
-                numbers,
-                metadata,
-                {} if self._is_shared else NEW_TABLE,
-                self._partition_by,
-            )
-            if not self._is_shared:
-                self._require_driver()
+        if not self._is_shared:
+            numbers[self._driver_id] = self._owner.number
+        metadata = self._words | {"epochgate.checkpoint": str(checkpoint)}
+        self._require_fitting(files if is_changed else [])
+        self._grow(files, metadata)
+        write = self._log.replace if replaces else self._log.append
+        write(named, numbers, metadata)
+        self._seen += 1
         return True
+
+    def _make(self, checkpoint: int, files: list[Committable], *, are_moved: bool) -> None:
+        """Make the table of these files."""
+        named = self._placed(checkpoint, files, are_moved=are_moved)
+        numbers = {self._job_id: checkpoint}
+        if not self._is_shared:
+            numbers |= {self._driver_id: 1, self._maker_id: 1}
+        self._log.create(
+            merged(self._schemas(files), "add"),
+            named,
+            numbers,
+            self._words | {"epochgate.checkpoint": str(checkpoint)},
+            {} if self._is_shared else NEW_TABLE,
+            self._partition_by,
+        )
+
+    def _placed(
+        self, checkpoint: int, files: list[Committable], *, are_moved: bool
+    ) -> dict[str, Committable]:
+        """Move the files to where the log names them; return them by those names."""
+        self._staged.move_into_place(files, checkpoint, are_moved=are_moved)
+        return {self._staged.name(file): file for file in files}
 
     def _require_fitting(self, files: Sequence[Committable]) -> None:
         """PartitioningChanged or OutputSchemaChanged if other writers have made the table one that
@@ -327,12 +336,12 @@ class DeltaTarget:
         held = bare(self._log.schema())
         wanted = merged([held, *self._schemas(files)], "add")
         if not can_hold(held, wanted):
-            assert self._driver is not None, "schemas of what several drivers share do not grow"
+            assert not self._is_shared, "schemas of what several drivers share do not grow"
             new = [field for field in wanted if field not in held]
-            self._log.add_columns(new, {self._driver_id: self._driver}, metadata)
+            self._log.add_columns(new, {self._driver_id: self._owner.number}, metadata)
             self._seen += 1
             self._log.read()
-            self._require_driver()
+            self._require_named()
 
     @property
     def _driver_id(self) -> str:
@@ -343,50 +352,48 @@ class DeltaTarget:
         """Tells a driver whose answer was lost that the table is of its own making."""
         return f"{self._job_id}/made-by/{self._run_id}"
 
-    def _enter(self, restored_checkpoint: int | None) -> None:
-        for _ in range(CLAIMS_MAX):
-            last, lost = self._held()
-            if last is not None and last > (restored_checkpoint or 0):
-                raise TableAhead(self._shown, last, restored_checkpoint, "a new table.")
-            numbers = {}
-            if any(number > (restored_checkpoint or 0) for number in lost):
-                # The job commits these numbers once more, with the same rows or others.
-                numbers[self._job_id] = restored_checkpoint or 0
-            driver = (self._log.transaction(self._driver_id) or 0) + 1
-            try:
-                numbers[self._driver_id] = driver
-                self._log.append({}, numbers, {"epochgate.run": self._run_id})
-            except LogOvertaken:
-                self._log.read()
-                continue
-            self._driver = driver
-            self._own.put_table(self._log.metadata().id)
-            return
-        raise TableTakenOver(self._shown, self._run_id)
-
-    def _require_driver(self, files: Sequence[Committable] = ()) -> None:
-        """TableTakenOver unless the newest snapshot names this driver as the last;
-        PartitioningChanged or OutputSchemaChanged if these files are not for a table that others
-        have made meanwhile.
+    def enter(self) -> int:
+        """As `Table.enter` says. Raises LogFailed and TableAhead, too, and PartitioningChanged or
+        TableUnusable for a table that others have made since the claim.
         """
-        found = self._log.transaction(self._driver_id)
-        if self._driver is None and found == 1 and self._log.transaction(self._maker_id):
-            self._driver = 1
-            self._own.put_table(self._log.metadata().id)
-        elif self._driver is None:
-            # Made since the claim: by another job, or by a driver from before that no lock stops.
-            self._own.require_last(self._run_id)
-            columns = self._log.metadata().partition_columns
-            if columns != self._partition_by:
-                raise PartitioningChanged(self.path, columns, self._partition_by)
-            self._require_usable()
-            self._enter(self._restored)
+        columns = self._log.metadata().partition_columns
+        if columns != self._partition_by:
+            raise PartitioningChanged(self.path, columns, self._partition_by)
+        self._require_usable()
+        restored = self._restored or 0
+        last, lost = self._held()
+        if last is not None and last > restored:
+            raise TableAhead(self._shown, last, self._restored, "a new table.")
+        numbers = {self._driver_id: (self._log.transaction(self._driver_id) or 0) + 1}
+        if any(number > restored for number in lost):
+            # The job commits these numbers once more, with the same rows or others.
+            numbers[self._job_id] = restored
+        try:
+            self._log.append({}, numbers, self._words)
+        except LogOvertaken:
+            self._log.read()
+            raise
+        return numbers[self._driver_id]
+
+    def identity(self) -> str:
+        """The text that tells this table from one of the same name."""
+        return str(self._log.metadata().id)
+
+    def _require_driver(self, files: Sequence[Committable]) -> None:
+        """TableTakenOver unless the log names this driver as the last; OutputSchemaChanged, too,
+        if these files are not for a table that others have made meanwhile.
+        """
+        before = self._owner.number
+        self._require_named()
+        if self._owner.number != before:
             self._agreed = None
             self.require_one_schema(files)
             self._log.read()
-            found = self._log.transaction(self._driver_id)
-        if found is None or found != self._driver:
-            raise TableTakenOver(self._shown, self._run_id)
+            self._require_named()
+
+    def _require_named(self) -> None:
+        is_maker = self._log.transaction(self._maker_id) is not None
+        self._owner.present(self._log.transaction(self._driver_id) or 0, is_maker=is_maker)
 
     def _require_continued(self, restored_checkpoint: int | None, *, is_there: bool) -> None:
         if restored_checkpoint is None:

@@ -32,14 +32,21 @@ BY_TRANSPORT = (
     "a call into the JVM, on the thread that asks Spark: where that does not look any more while a "
     "process is missing, the transport ends the job after `process_timeout_s`"
 )
+BY_HEAR_LIMIT = "the queue is asked through `LimitedCalls`, with the limit `HEAR_LIMIT`"
 WITHOUT_LIMIT = {
     "compaction.target.stage": "merging takes as long as there are rows; it is warned of",
+    "discovery.source.confirm": BY_HEAR_LIMIT,
+    "discovery.source.hear": BY_HEAR_LIMIT,
     "holder.user.event": BY_WATCHDOG,
     "holder.user.unfit": "no call: the failure is posted to the queue",
     "lifecycle.driver.restart_all": BY_WATCHDOG,
     "lifecycle.driver.restart_one": BY_WATCHDOG,
     "placement.spark.remove_executor": BY_TRANSPORT,
     "placement.spark.turn_away": BY_TRANSPORT,
+    **dict.fromkeys(
+        (f"table_owner.table.{name}" for name in ("claim", "ask", "make", "enter", "name")),
+        "a commit and a start have limits of their own, which the job keeps",
+    ),
     "resident.process.begin": "the attempt; a hanging operator is named, and `cancel` ends it",
     "resident.process.clear": "the driver ends a released process that does not come back within "
     "`RETURN_PATIENCE_S`",
@@ -205,6 +212,7 @@ UNLIMITED: dict[Site, str] = {
     ("spark/endings.py", "self._expected.get()"): OWN_THREAD,
     ("spark/failing_jobs.py", "group.get()"): NO_WAIT,
     ("spark/hellos.py", "self._put_off.get()"): OWN_THREAD,
+    ("spark/ingest/discovering.py", "self._asked.get()"): OWN_THREAD,
     ("spark/ingest/run.py", "handle.wait()"): USERS,
     ("spark/handle.py", "self._requests.join()"): AT_ONCE,
     ("spark/pipeline.py", "job.wait()"): USERS,

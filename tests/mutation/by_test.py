@@ -22,16 +22,19 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 from tests.mutation.mutants import AnyMutant
 from tests.mutation.seen import Seen
@@ -75,6 +78,8 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/committing/test_tries.py",
     ),
     SplitAssignments: OF_SOURCES,
+    Discoveries: ("tests/spark/ingest/test_discovering.py",),
+    SplitsRead: ("tests/spark/ingest/test_read_files.py",),
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: (
@@ -95,6 +100,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     SettingChanges: ("tests/runtime/pipeline/test_setting.py",),
     SendWindows: ("tests/runtime/test_send_window.py",),
     ReceiveWindows: ("tests/spark/test_paused_reading.py",),
+    TableOwners: ("tests/spark/tables/test_owner.py",),
 }
 """System -> the tests of its machines where they run."""
 

@@ -23,10 +23,13 @@ from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
+from epochgate.models.closed.discovering import FoundFiles
 from epochgate.models.closed.endings import EndingJob
+from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.job import ClosedJob
 from epochgate.models.closed.live import LiveJob
+from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -44,15 +47,18 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from tests.mutation.explored import Explored
 from tests.mutation.homes import Home
 from tests.mutation.mutants import AnyMutant
@@ -148,11 +154,14 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, K=0, G=0),
         bounds(Sources, subtasks=1, S=2),
     ),
+    Discoveries: (bounds(FoundFiles),),
+    SplitsRead: (bounds(FiledSource, F=1), bounds(FiledSource)),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
     Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask, hosts=2)),
     Residents: (bounds(ResidentTask),),
     RecordsInFlight: (bounds(PipelineTasks, subtasks=1), bounds(PipelineTasks)),
     SettingChanges: (bounds(ChangedSetting),),
+    TableOwners: (bounds(OwnedTable, K=2, F=1), bounds(OwnedTable)),
     SendWindows: (
         bounds(FloodedTask, events=5, large=5, said=0, K=0, F=0),
         bounds(FloodedTask, events=3, large=3, unconfirmed_bytes_max=4, said=0, K=0, F=0),

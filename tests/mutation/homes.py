@@ -9,7 +9,10 @@ from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.discovering import FoundFiles
+from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
+from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -23,16 +26,19 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
 from epochgate.models.setting_change import SettingChanges
 from epochgate.models.split_assignment import SplitAssignments
+from epochgate.models.table_owner import TableOwners
 from epochgate.models.task import TaskSystem
 
 SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
@@ -43,6 +49,8 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     ConcurrentJob,
     CommittingJob,
     SplitAssignments,
+    Discoveries,
+    SplitsRead,
     Compactions,
     QueryBatches,
     BatchDecisions,
@@ -54,10 +62,13 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     SettingChanges,
     SendWindows,
     ReceiveWindows,
+    TableOwners,
 )
 
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
+    Discoveries: FoundFiles,
+    SplitsRead: FiledSource,
     Compactions: CompactingJob,
     QueryBatches: StreamingQuery,
     BatchDecisions: SteeredQuery,
@@ -69,6 +80,7 @@ SURROUNDINGS: dict[type[System], type[System]] = {
     SettingChanges: ChangedSetting,
     SendWindows: FloodedTask,
     ReceiveWindows: FloodedTask,
+    TableOwners: OwnedTable,
 }
 """System -> the closed one that fires its triggers, where its own machines fire none."""
 

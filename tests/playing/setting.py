@@ -26,11 +26,29 @@ from epochgate.runtime.shell.send_window import GatewayFull
 from tests.playing.gates import Lie, Process, gated, the_truth
 from tests.playing.stage import Act
 
-NUMBER: Final = Setting("number", 0)
-"""The value is the number of the newest change."""
+
+class Number(Setting):
+    """The value is the number of the newest change; that of the options is below 1, and other with
+    each.
+    """
+
+    is_of_options: ClassVar[bool] = True
+
+
+NUMBER: Final = Number("number", 0)
 SUBTASKS: Final = 2
 ROOM: Final = 2
 """The events that a gateway has room for."""
+
+
+def shown(value: int) -> int:
+    """The value as the closed system has it."""
+    return max(0, value)
+
+
+def held(state: bytes) -> int:
+    """The same of the coordinator's state."""
+    return shown(msgpack.unpackb(state)[0])
 
 
 class Task:
@@ -41,7 +59,8 @@ class Task:
         self._on_wire: list[Any] = []
         self._operator = NUMBER.create_operator()
         where = NUMBER.operator_id, subtask, 0, SUBTASKS, "run"
-        self._operator.open(OperatorContext(*where, lambda event: None), world.stored_state)
+        state = world.stored_state and msgpack.packb(msgpack.unpackb(world.stored_state)[0])
+        self._operator.open(OperatorContext(*where, lambda event: None), state)
 
     def send_event(self, event: Any) -> None:
         """Send the value, if there is room for it."""
@@ -54,7 +73,7 @@ class Task:
         """The value once every event has arrived."""
         while self._on_wire:
             self._operator.handle_event(self._on_wire.pop(0))
-        return msgpack.unpackb(self._operator.snapshot(0))
+        return shown(msgpack.unpackb(self._operator.snapshot(0)))
 
 
 class Settings:
@@ -64,8 +83,9 @@ class Settings:
         self.system, self.lie = system, lie
         self.state, self.failures, self.idle = RUNNING, 0, 0
         self.number = self.stored_number = self.untold = 0
-        self.saved_state: bytes = msgpack.packb(NUMBER.initial)
-        self.stored_state: bytes = msgpack.packb(NUMBER.initial)
+        self.options = 0
+        self.saved_state: bytes = msgpack.packb([0, 0])
+        self.stored_state: bytes = msgpack.packb([0, 0])
         self.changes: list[Future[Any]] = []
         """The changes that clients have asked for, of all drivers."""
         self.told: list[Any] = []
@@ -78,7 +98,7 @@ class Settings:
     def _start(self) -> None:
         self.process = Process()
         with mock.patch.object(setting, "Handles", gated(self.process, self.lie)):
-            self.coordinator = NUMBER.create(self)  # type: ignore[arg-type]  # a context
+            self.coordinator = Number("number", -self.options).create(self)  # type: ignore[arg-type]  # a context
         # Numbers of changes go on in the closed system.
         self.coordinator._numbers = itertools.count(1 + len(self.changes))
 
@@ -92,9 +112,13 @@ class Settings:
     def facts(self) -> Iterator[tuple[str, Any, Any]]:
         job, client = self.system.job, self.system.client
         yield "the job", (job.state, job.number), (self.state, self.number)
-        yield "the value in force", job.in_force, self.coordinator.handle_client_request([GET])
-        yield "what a snapshot holds", job.saved, msgpack.unpackb(self.saved_state)
-        stored = self.stored_number, msgpack.unpackb(self.stored_state)
+        yield (
+            "the value in force",
+            job.in_force,
+            shown(self.coordinator.handle_client_request([GET])),
+        )
+        yield "what a snapshot holds", job.saved, held(self.saved_state)
+        stored = self.stored_number, held(self.stored_state)
         yield "the stored checkpoint", (job.stored_number, job.stored), stored
         yield "the newest change that was made", client.acknowledged, max(self.told, default=0)
         yield "the order of what is made", sorted(self.told), self.told
@@ -128,7 +152,7 @@ class Settings:
         self.coordinator.checkpoint(self.number, saved)
         self.saved_state = saved.result(timeout=0)
         for task in self.tasks:
-            assert task.value() == msgpack.unpackb(self.saved_state), (
+            assert task.value() == held(self.saved_state), (
                 "all states of a checkpoint have the same value"
             )
 
@@ -167,7 +191,16 @@ class Settings:
         self._let_come(1)
 
     def crash(self) -> None:
-        self.failures, self.must_fail = self.failures + 1, False
+        self.failures += 1
+        self._start_again()
+
+    def reconfigure(self) -> None:
+        self.options += 1
+        self.told.clear()
+        self._start_again()
+
+    def _start_again(self) -> None:
+        self.must_fail = False
         self.coordinator.close()
         for made in self.changes:
             assert made.done(), "no client waits for a coordinator that is closed"
@@ -206,4 +239,7 @@ class Settings:
         ),
         "job.restore": Act(restore, lambda world: world.state == DOWN, "the job runs"),
         "job.crash": Act(crash, lambda world: world.may_fail(), "no failure is left"),
+        "job.reconfigure": Act(
+            reconfigure, lambda world: world.options < world.system.R, "no options are left"
+        ),
     }

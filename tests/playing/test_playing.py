@@ -15,7 +15,10 @@ import pytest
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.discovering import FoundFiles
+from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
+from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
 from epochgate.models.closed.placing import PlacedTask
 from epochgate.models.closed.planning import PlannedQuery
@@ -30,8 +33,11 @@ from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
 from tests.playing.compacting_objects import CompactingObjects
+from tests.playing.discovering import Discoverings
+from tests.playing.filing import Filing
 from tests.playing.flooding import Flooding
 from tests.playing.gates import Heard, Lie
+from tests.playing.owning import Owners
 from tests.playing.pipelining import Pipelining
 from tests.playing.placing import Tasks
 from tests.playing.planning import Plans
@@ -56,7 +62,12 @@ PLAYED: dict[str, Made] = {
         deciding,
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
-    "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4)), Settings),
+    "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4, R=2)), Settings),
+    "discovering": (
+        (FoundFiles(), FoundFiles(files=3, losses=2, doubles=3, F=2)),
+        Discoverings,
+    ),
+    "filing": ((FiledSource(), FiledSource(K=3, F=4), FiledSource(subtasks=3)), Filing),
     "streaming": (
         (
             *(StreamingQuery(), StreamingQuery(K=3, F=4)),
@@ -67,6 +78,7 @@ PLAYED: dict[str, Made] = {
     "placing": ((PlacedTask(), PlacedTask(F=9, R=9), PlacedTask(hosts=2, F=9, R=9)), Tasks),
     "compacting": ((CompactingJob(), CompactingJob(R=3, F=3)), Compacting),
     "compacting objects": ((CompactingJob(), CompactingJob(R=3, F=3)), CompactingObjects),
+    "owning": ((OwnedTable(), OwnedTable(drivers=3, K=5, F=3, E=2)), Owners),
     "residing": ((ResidentTask(), ResidentTask(attempts=2, F=6)), Residing),
     "pipelining": ((PipelineTasks(), PipelineTasks(records=3, K=3, F=3)), Pipelining),
     "flooding": (

@@ -94,6 +94,10 @@ class SettingJob(Environment):
     stored_number: int = Int("checkpoints")
     untold: int = Int("checkpoints")
     """The completed checkpoint of which the coordinator is still to be told; 0 for none."""
+    options: int = Int("R")
+    """How often the options of the job were changed; the value that they say is 0 each time."""
+    saved_options: int = Int("R")
+    stored_options: int = Int("R")
     has_lacked: bool = Bool()
     """The checkpoint that was restored last lacked a change."""
 
@@ -104,6 +108,7 @@ class SettingJob(Environment):
     fail: Trigger
     restore: Trigger
     crash: Trigger
+    reconfigure: Trigger
 
     # fmt: off
     ROWS: ClassVar[tuple[Row, ...]] = (
@@ -121,6 +126,8 @@ class SettingJob(Environment):
             "go_back",                       "all attempts are down"),
         Row("crash",   ANY,     RUNNING, "may_fail",
             "spend_failure, start_again",    "the driver dies, and another one starts"),
+        Row("reconfigure", ANY, RUNNING, "may_reconfigure",
+            "change_options, start_again",   "the job is started with other options"),
     )
     # fmt: on
 
@@ -136,15 +143,20 @@ class SettingJob(Environment):
     def may_fail(self) -> bool:
         return self.failures < self.system.F
 
+    def may_reconfigure(self) -> bool:
+        return self.options < self.system.R
+
     def take_snapshot(self) -> None:
         if not self.is_needed():
             self.idle += 1
         self.number += 1
         self.saved = self.in_force
+        self.saved_options = self.options
         self.system.changes.snapshot(self.number)
 
     def keep_snapshot(self) -> None:
         self.stored = self.saved
+        self.stored_options = self.saved_options
         self.stored_number = self.number
         self.untold = self.number
 
@@ -156,20 +168,34 @@ class SettingJob(Environment):
         self.failures += 1
 
     def go_back(self) -> None:
-        self.has_lacked = self.stored < self.wanted
-        self.in_force = self.stored
+        self.has_lacked = self.kept() < self.wanted
         self.untold = 0
+        self.system.changes.resume(self.stored_number > 0, self.stored_options == self.options)
         self.system.changes.restored(self.stored_number)
+
+    def kept(self) -> int:
+        """The value that the stored checkpoint has for the options of the job."""
+        return self.stored if self.stored_options == self.options else 0
+
+    def change_options(self) -> None:
+        self.options += 1
+        self.system.client.acknowledged = 0
 
     def start_again(self) -> None:
         self.system.changes.replaced()
-        self.wanted = self.stored
+        self.wanted = self.kept()
         self.go_back()
 
     # The port of the machine.
 
     def apply(self, change: int) -> None:
         self.in_force = change
+
+    def keep(self) -> None:
+        self.in_force = self.stored
+
+    def configure(self) -> None:
+        self.in_force = 0
 
     def acknowledge(self, change: int) -> None:
         assert self.system.client.acknowledged < change, "a change is acknowledged once, in order"

@@ -61,3 +61,16 @@ class Forgotten(ChangedSetting):
     """A change that the restored checkpoint lacks is not applied again."""
 
     changes: DriversChanges = machines(Forgetting)
+
+
+class Remembering(DriversChanges):
+    """Begins with the value of the checkpoint, whatever the options say."""
+
+    def take_configured(self) -> None:
+        self.setting.keep()
+
+
+class OptionsUnheard(ChangedSetting):
+    """A start with other options has the value of the ones before."""
+
+    changes: DriversChanges = machines(Remembering)

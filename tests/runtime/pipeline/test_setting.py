@@ -256,3 +256,33 @@ def test_a_client_that_waits_no_longer_is_no_error() -> None:
     coordinator.snapshot(1)
     coordinator.under.notify_checkpoint_complete(1)
     coordinator.under.close()
+
+
+class Optioned(Setting):
+    is_of_options = True
+
+
+def coordinator_of(value: int) -> SettingCoordinator:
+    def fail(error: BaseException) -> None:
+        raise error
+
+    return SettingCoordinator(Optioned("limit", value), fail)
+
+
+def test_a_start_with_other_options_has_their_value_and_one_with_the_same_the_checkpoints() -> None:
+    first = coordinator_of(900)
+    first.reset_to_checkpoint(-1, None)
+    assert first.handle_client_request(["get"]) == 900
+    changed = first.handle_client_request([SET, 300])
+    stored = Future[bytes]()
+    first.checkpoint(1, stored)
+    first.notify_checkpoint_complete(1)
+    assert changed.result(timeout=0) == 300
+    for options, expected in ((900, 300), (700, 700), (300, 300)):
+        again = coordinator_of(options)
+        again.reset_to_checkpoint(1, stored.result(timeout=0))
+        assert again.handle_client_request(["get"]) == expected
+    pending = again.handle_client_request([SET, 500])
+    again.reset_to_checkpoint(1, stored.result(timeout=0))
+    assert again.handle_client_request(["get"]) == 500, "a change of this driver is applied again"
+    assert not pending.done()

@@ -159,14 +159,14 @@ def test_a_partitioned_target_keeps_its_columns(tmp_path: Path) -> None:
         options_for(tmp_path, partition_by=("name",), schema_evolution="add")
 
 
-def test_only_files_and_delta_tables_are_partitioned(tmp_path: Path) -> None:
+def test_a_table_of_postgresql_is_partitioned_by_its_own_means(tmp_path: Path) -> None:
     options = options_for(
         tmp_path,
-        target="iceberg:lake.a.b",
+        target="postgres:dbname=x#t",
         checkpoint_directory=str(tmp_path / "c"),
         partition_by=("name",),
     )
-    with pytest.raises(UsageError, match="partition_by is for Parquet files"):
+    with pytest.raises(UsageError, match="partition_by is for Parquet files, Delta and Iceberg"):
         sink_of(options, None, Memory().open)
 
 

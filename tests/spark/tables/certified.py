@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,9 +22,15 @@ from epochgate.spark.iceberg_sink import IcebergSink
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink import PostgresSink
 from epochgate.testing import SinkCase
-from tests.spark.tables import delta_replay, iceberg_replay
+from tests.spark.tables import delta_replay, iceberg_objects, iceberg_replay
 from tests.spark.tables.delta_objects import Seen
 from tests.spark.tables.postgres_server import Server
+
+OF_OBJECTS = (
+    "epochgate.runtime.objects.client:ObstoreObjects.create",
+    "epochgate.runtime.objects.client:ObstoreObjects.put",
+    "epochgate.runtime.objects.client:ObstoreObjects.delete",
+)
 
 
 class DeltaCase(SinkCase):
@@ -61,12 +68,7 @@ class DeltaObjectsCase(DeltaCase):
     the sink that change an object are points, too.
     """
 
-    calls = (
-        *DeltaCase.calls,
-        "epochgate.runtime.objects.client:ObstoreObjects.create",
-        "epochgate.runtime.objects.client:ObstoreObjects.put",
-        "epochgate.runtime.objects.client:ObstoreObjects.delete",
-    )
+    calls = (*DeltaCase.calls, *OF_OBJECTS)
 
     def _seen(self, place: Path) -> Seen:
         return Seen(dict(os.environ), f"certified/of-{place.name}", place)
@@ -101,7 +103,7 @@ class DeltaInTasksCase(DeltaCase):
 class IcebergCase(SinkCase):
     """An Iceberg table of a catalog in SQLite; what the catalog does are points, too."""
 
-    calls = (
+    calls: ClassVar[Sequence[str]] = (
         "pyiceberg.catalog.sql:SqlCatalog.load_table",
         "pyiceberg.catalog.sql:SqlCatalog.create_table",
         "pyiceberg.catalog.sql:SqlCatalog.commit_table",
@@ -129,6 +131,62 @@ class IcebergCase(SinkCase):
         from pyiceberg.exceptions import CommitStateUnknownException
 
         return CommitStateUnknownException("503 Service Unavailable (made by certify-sink)")
+
+
+class IcebergObjectsCase(IcebergCase):
+    """An Iceberg table in an object store; requests of the sink that change an object are points
+    beside what the catalog does.
+    """
+
+    kind: ClassVar[iceberg_objects.Kind] = "sql"
+    calls = (*IcebergCase.calls, *OF_OBJECTS)
+
+    def __init__(self, server: iceberg_objects.Server) -> None:
+        self._server = server
+        self._lakes: dict[Path, iceberg_objects.Lake] = {}
+
+    def _lake(self, place: Path) -> iceberg_objects.Lake:
+        if place not in self._lakes:
+            self._lakes[place] = iceberg_objects.Lake(self._server, self.kind, place)
+        return self._lakes[place]
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty place."""
+        lake = self._lake(place)
+        return IcebergSink("test", lake.table, lake.properties)
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """Return what a reader sees that follows the catalog to the files, with Arrow's client."""
+        for file in self._lake(place).active_files():
+            yield from pq.read_table(file).to_pylist()
+
+    def staged(self, place: Path) -> list[str]:
+        """Objects that no snapshot names."""
+        lake = self._lake(place)
+        named = {file.name for file in lake.active_files()}
+        return [key for key in lake.seen.files("data") if key.rpartition("/")[2] not in named]
+
+    def kept(self, place: Path) -> int:
+        """The properties of the table."""
+        return len(self._lake(place).metadata().get("properties", ()))
+
+    def remove(self, place: Path) -> None:
+        """Remove the objects."""
+        self._lake(place).seen.remove()
+        del self._lakes[place]
+        super().remove(place)
+
+
+class IcebergRestObjectsCase(IcebergObjectsCase):
+    """The same of a REST catalog."""
+
+    kind = "rest"
+    calls = (
+        "pyiceberg.catalog.rest:RestCatalog.load_table",
+        "pyiceberg.catalog.rest:RestCatalog.create_table",
+        "pyiceberg.catalog.rest:RestCatalog.commit_table",
+        *OF_OBJECTS,
+    )
 
 
 class PostgresCase(SinkCase):
@@ -191,6 +249,24 @@ class PostgresCase(SinkCase):
         """Close the reader's connection."""
         if self._connection is not None:
             self._connection.close()
+
+
+class PostgresGrowingCase(PostgresCase):
+    """A table that lacks a column of the rows, and has a narrower type of the other."""
+
+    columns = "number integer"
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on a table that is to grow."""
+        sink = super().sink(place)
+        assert isinstance(sink, PostgresSink)
+        return replace(sink, evolution="widen")
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """Return what a reader sees, whatever columns there are."""
+        if self._is_there(place.name):
+            for (row,) in self._run(f'select to_jsonb(seen) from "{place.name}" as seen'):
+                yield row
 
 
 class PostgresTellingCase(PostgresCase):

@@ -40,16 +40,17 @@ class Seen:
         """
         entries = [one for one in self.files("_delta_log") if one.endswith(".json")]
         for key in entries:
-            self._copy(key)
+            self.copy(key, self._place)
         for key in {str(p.relative_to(self._place)) for p in self._place.glob("_delta_log/*")}:
             if key not in entries:
                 (self._place / key).unlink()
         for file in delta_replay.active_files(self._place):
-            self._copy(str(file.relative_to(self._place)))
+            self.copy(str(file.relative_to(self._place)), self._place)
         return self._place
 
-    def _copy(self, key: str) -> None:
-        copy, until_s = self._place / key, time.monotonic() + PATIENCE_S
+    def copy(self, key: str, place: Path) -> None:
+        """Copy an object to its place below this one, unless that was done."""
+        copy, until_s = place / key, time.monotonic() + PATIENCE_S
         copy.parent.mkdir(parents=True, exist_ok=True)
         while not copy.exists():
             try:

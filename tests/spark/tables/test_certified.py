@@ -12,12 +12,16 @@ from epochgate.environment import set_in_environment
 from epochgate.runtime.testing.certification import Guarantee, certify, report
 from epochgate.testing import SinkCase, certify_sink
 from tests.runtime.objects.servers import seaweedfs
+from tests.spark.tables import iceberg_objects
 from tests.spark.tables.certified import (
     DeltaCase,
     DeltaInTasksCase,
     DeltaObjectsCase,
     IcebergCase,
+    IcebergObjectsCase,
+    IcebergRestObjectsCase,
     PostgresCase,
+    PostgresGrowingCase,
     PostgresInTasksCase,
     PostgresTellingCase,
 )
@@ -26,6 +30,7 @@ from tests.spark.tables.postgres_server import Server
 OF_POSTGRES = {
     "in tasks": PostgresInTasksCase,
     "told": PostgresTellingCase,
+    "growing": PostgresGrowingCase,
     "postgres": PostgresCase,
 }
 KINDS = [
@@ -33,8 +38,11 @@ KINDS = [
     "delta, in tasks",
     pytest.param("delta, in objects", marks=pytest.mark.extended),
     "iceberg",
+    pytest.param("iceberg, in objects, sql", marks=pytest.mark.extended),
+    pytest.param("iceberg, in objects, rest", marks=pytest.mark.extended),
     "postgres",
     "postgres, told",
+    pytest.param("postgres, growing", marks=pytest.mark.extended),
     "postgres, in tasks",
 ]
 
@@ -49,9 +57,14 @@ def case(request: pytest.FixtureRequest) -> Iterator[SinkCase]:
     elif "delta" in request.param:
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
         yield DeltaInTasksCase() if "tasks" in request.param else DeltaCase()
-    elif request.param == "iceberg":
+    elif "iceberg" in request.param:
         pytest.importorskip("pyiceberg", reason="the extra `iceberg` is not installed")
-        yield IcebergCase()
+        if request.param == "iceberg":
+            yield IcebergCase()
+            return
+        is_rest = "rest" in request.param
+        with iceberg_objects.served(request.getfixturevalue("tmp_path")) as served:
+            yield (IcebergRestObjectsCase if is_rest else IcebergObjectsCase)(served)
     else:
         server: Server = request.getfixturevalue("server")
         kind = next(kind for name, kind in OF_POSTGRES.items() if request.param.endswith(name))
@@ -73,5 +86,5 @@ def test_a_start_from_an_older_checkpoint_withdraws_or_is_refused_and_goes_on_fr
 @pytest.mark.timeout(3600)
 def test_it_is_certified_at_every_point(case: SinkCase) -> None:
     # A commit into an object store moves no files, so there are fewer steps to fail at.
-    expected = 90 if isinstance(case, DeltaObjectsCase) else 150
+    expected = 90 if isinstance(case, DeltaObjectsCase | IcebergObjectsCase) else 150
     assert certify_sink(case).points > expected

@@ -4,22 +4,15 @@ no object too many. Read by a few lines of Avro and Arrow's client, and not by t
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from epochgate.benchmarks import object_server
-from epochgate.environment import set_in_environment
 from epochgate.runtime import OperatorContext, SinkStart
 from epochgate.runtime.objects.client import open_url
 from epochgate.spark.iceberg_sink import (
@@ -34,84 +27,21 @@ from epochgate.spark.streaming.identity import prefix_of
 from epochgate.spark.streaming.targets.iceberg import IcebergBatches
 from epochgate.spark.streaming.targets.target import Staged
 from epochgate.spark.tables.staged_objects import StagedObjects
-from tests.runtime.objects.servers import BUCKET, KEY, SECRET, seaweedfs
+from tests.runtime.objects.servers import BUCKET
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, random_kills, write_source
-from tests.spark.tables import iceberg_replay
-from tests.spark.tables.delta_objects import Seen
+from tests.spark.tables.iceberg_objects import Lake, Server, served
 
 catalogs = pytest.importorskip("pyiceberg.catalog", reason="the extra `iceberg` is not installed")
 
 
-TABLES = "tables"
-
-
-@dataclass
-class Server:
-    """An object store and a REST catalog; `made`: how many tables there are."""
-
-    variables: dict[str, str]
-    rest: str
-    made: int = 0
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("seaweedfs")
-    rest, *on = object_server.ports(object_server.PORTS + 1)
-    with seaweedfs(folder, on, rest) as variables, set_in_environment(variables):
-        object_server.make_table_bucket(folder, on, TABLES)
-        yield Server(variables, f"http://127.0.0.1:{rest}")
+    with served(tmp_path_factory.mktemp("seaweedfs")) as server:
+        yield server
 
 
-class Lake:
-    """A catalog, with a warehouse in a bucket."""
-
-    def __init__(self, server: Server, kind: str, place: Path, monkeypatch: Any) -> None:
-        server.made += 1
-        self.place, self._rest = place, server.rest
-        self.table = f"sales.events{server.made}"
-        if kind == "sql":
-            bucket, self.name = BUCKET, f"lakes/{place.name}"
-            found = {**iceberg_replay.catalog(place), "warehouse": f"s3://{BUCKET}/{self.name}"}
-        else:
-            bucket, self.name = TABLES, ""
-            found = {
-                "type": "rest",
-                "uri": server.rest,
-                "credential": f"{KEY}:{SECRET}",
-                "oauth2-server-uri": f"{server.rest}/v1/oauth/tokens",
-                "warehouse": f"s3://{TABLES}",
-            }
-        self.kind, self.properties = kind, found
-        name = f"{self.name}/{self.table.replace('.', '/')}".lstrip("/")
-        self.seen = Seen(server.variables, name, place, bucket)
-        self._copies = place / "copies"
-        monkeypatch.setitem(iceberg_replay.PLACES, f"s3://{bucket}/{name}/", f"{self._copies}/")
-        for key, value in self.properties.items():
-            monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper().replace('-', '_')}", value)
-
-    def rows(self, column: str = "x") -> list[Any]:
-        for key in self.seen.files():
-            copy = self._copies / key
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(self.seen.read(key))
-        found = iceberg_replay.metadata(self.place, self.table)
-        if self.kind == "rest":
-            found = self._asked(f"/v1/{TABLES}/namespaces/sales/tables/{self.table[6:]}")
-            location = found["metadata-location"].rpartition("/")[2]
-            found = json.loads((self._copies / "metadata" / location).read_text())
-        files = iceberg_replay.files_of(iceberg_replay.history_in(found or {}))
-        return sorted(v for file in files for v in pq.read_table(file)[column].to_pylist())
-
-    def _asked(self, path: str) -> dict[str, Any]:
-        form = {"grant_type": "client_credentials", "client_id": KEY, "client_secret": SECRET}
-        data = urlencode({**form, "scope": "catalog"}).encode()
-        with urlopen(f"{self._rest}/v1/oauth/tokens", data, timeout=10) as answer:
-            token = json.load(answer)["access_token"]
-        request = Request(f"{self._rest}{path}", headers={"Authorization": f"Bearer {token}"})
-        with urlopen(request, timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
-        return found
+class WrittenLake(Lake):
+    """With drivers and tasks that write."""
 
     def driver(self, run: str, restored: int | None = None) -> IcebergCommitter:
         sink = IcebergSink("lake", self.table)
@@ -132,11 +62,16 @@ def lake(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Lake:
-    return Lake(server, request.param, tmp_path, monkeypatch)
+) -> WrittenLake:
+    lake = WrittenLake(server, request.param, tmp_path)
+    for key, value in lake.environment().items():
+        monkeypatch.setenv(key, value)
+    return lake
 
 
-def test_all_rows_arrive_and_a_second_run_adds_the_new_ones(tmp_path: Path, lake: Lake) -> None:
+def test_all_rows_arrive_and_a_second_run_adds_the_new_ones(
+    tmp_path: Path, lake: WrittenLake
+) -> None:
     expected = write_source(tmp_path)
     for name in ("first", "second", "third"):
         options = options_for(
@@ -155,7 +90,7 @@ def test_all_rows_arrive_and_a_second_run_adds_the_new_ones(tmp_path: Path, lake
     assert lake.rows() == expected
 
 
-def test_a_replaced_driver_commits_nothing_and_its_orphans_go(lake: Lake) -> None:
+def test_a_replaced_driver_commits_nothing_and_its_orphans_go(lake: WrittenLake) -> None:
     zombie = lake.driver("r1")
     assert zombie.commit(1, lake.staged("r1", [1]))
     held, orphan = lake.staged("r1", [2], 2), lake.staged("r1", [7], 3)
@@ -176,7 +111,7 @@ def test_a_replaced_driver_commits_nothing_and_its_orphans_go(lake: Lake) -> Non
         driver.close()
 
 
-def test_of_two_commits_on_one_snapshot_the_catalog_refuses_the_second(lake: Lake) -> None:
+def test_of_two_commits_on_one_snapshot_the_catalog_refuses_the_second(lake: WrittenLake) -> None:
     driver = lake.driver("r1")
     driver.commit(1, lake.staged("r1", [1]))
     driver.close()
@@ -202,7 +137,7 @@ class Later:
         return self._since_ns, set()
 
 
-def test_what_is_older_than_the_snapshots_that_are_kept_is_left(lake: Lake) -> None:
+def test_what_is_older_than_the_snapshots_that_are_kept_is_left(lake: WrittenLake) -> None:
     driver = lake.driver("r1")
     for number in (1, 2):
         driver.commit(number, lake.staged("r1", [number], number))
@@ -227,7 +162,7 @@ def test_what_is_older_than_the_snapshots_that_are_kept_is_left(lake: Lake) -> N
 
 
 def test_a_table_whose_metadata_lies_elsewhere_keeps_its_orphans_and_is_written_to(
-    lake: Lake,
+    lake: WrittenLake,
 ) -> None:
     """The times of its snapshots are asked of the table's own place alone."""
     if lake.kind == "rest":
@@ -248,7 +183,7 @@ def test_a_table_whose_metadata_lies_elsewhere_keeps_its_orphans_and_is_written_
     driver.close()
 
 
-def test_batches_of_a_query_are_in_the_table_once(lake: Lake) -> None:
+def test_batches_of_a_query_are_in_the_table_once(lake: WrittenLake) -> None:
     target = IcebergBatches("lake", lake.table)
     assert target.number("query") == 0
     assert target.prepare().told == (lake.seen.url,)

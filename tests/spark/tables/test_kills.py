@@ -19,25 +19,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-import duckdb
 import psutil
-import psycopg
 import pytest
 
-from epochgate.benchmarks import object_server
 from epochgate.chaos.striking import Kind
 from epochgate.spark.parquet_sink.gathered import CommitIn
-from tests.soak.folders import ObjectTable
 from tests.spark.ingest.simulated import write_source
-from tests.spark.tables import delta_replay, iceberg_replay
-from tests.spark.tables.delta_objects import Seen
-from tests.spark.tables.postgres_server import Server
+from tests.spark.tables.killed_targets import Row, Target, target_of
 
 MASTER = "local-cluster[2,2,1024]"
 FILE_ROWS, FILE_EVERY_S, ROWS_PER_S = 500, 0.5, 2000
@@ -54,115 +46,18 @@ POLL_S = 0.1
 DEEP = int(os.environ.get("EPOCHGATE_KILLS", "50"))
 
 Blow = Kind | Literal["driver", "server"]
-Row = tuple[int, str]
-
-
-@dataclass
-class Target:
-    """The words of a driver, and how a reader sees the target; `crash` crashes its server."""
-
-    name: str
-    read: Callable[[], list[Row]]
-    environment: dict[str, str] = field(default_factory=dict)
-    crash: Callable[[], None] | None = None
-
-    @property
-    def kind(self) -> str:
-        """In one word."""
-        kind, colon, _ = self.name.partition(":")
-        return kind if colon else "directory"
 
 
 @pytest.fixture
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
     """The kind of table that the test names."""
-    table = tmp_path / "table"
-    if request.param == "directory":
-        yield Target(str(table), lambda: rows_of(table.rglob("*.parquet")))
-    elif "objects" in request.param:
-        if request.param.startswith("delta"):
-            pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
-        yield from _of_object_store(tmp_path, is_delta=request.param.startswith("delta"))
-    elif request.param == "delta":
-        pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
-        yield Target(f"delta:{table}", lambda: rows_of(delta_replay.active_files(table)))
-    elif request.param == "iceberg":
-        pytest.importorskip("pyiceberg", reason="the extra `iceberg` is not installed")
-        described = {
-            f"PYICEBERG_CATALOG__LAKE__{name.upper()}": value
-            for name, value in iceberg_replay.catalog(tmp_path).items()
-        }
-        yield Target(
-            "iceberg:lake.sales.events",
-            lambda: rows_of(iceberg_replay.active_files(tmp_path)),
-            described,
-        )
-    else:
-        yield from _of_postgres()
-
-
-def rows_of(files: Iterable[Path]) -> list[Row]:
-    """All rows of these files, as DuckDB finds them."""
-    names = [str(file) for file in files]
-    if not names:
-        return []
-    query = "select x, name from read_parquet(?) order by x, name"
-    return duckdb.execute(query, [names]).fetchall()
-
-
-def _of_object_store(tmp_path: Path, *, is_delta: bool) -> Iterator[Target]:
-    folder, on = tmp_path / "server", object_server.ports(object_server.PORTS)
-    folder.mkdir()
-    with ExitStack() as running:
-        try:
-            variables = running.enter_context(object_server.seaweedfs(folder, on))
-        except object_server.ServerMissing as missing:
-            pytest.skip(str(missing))
-        bucket = object_server.BUCKET
-        table = ObjectTable(f"{bucket}/table", tmp_path / "copies", variables)
-        of_delta = Seen(variables, "table", tmp_path)
-
-        def crash() -> None:
-            running.close()
-            running.enter_context(object_server.seaweedfs(folder, on))
-            readable_s = time.monotonic() + START_S
-            while True:  # the server answers before it has found all of its volumes
-                try:
-                    of_delta.files() if is_delta else table.files()
-                    return
-                except OSError:
-                    if time.monotonic() > readable_s:
-                        raise
-                time.sleep(POLL_S)
-
-        def read() -> list[Row]:
-            if is_delta:
-                return rows_of(delta_replay.active_files(of_delta.copied()))
-            return rows_of(table.files().iterdir())
-
-        yield Target(f"{'delta:' * is_delta}s3://{bucket}/table", read, variables, crash)
-
-
-def _of_postgres() -> Iterator[Target]:
-    server = Server()
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        connection.execute("create table events (x bigint, name text)")
-
-    def read() -> list[Row]:
-        with psycopg.connect(server.dsn) as connection:
-            return connection.execute("select x, name from events order by x, name").fetchall()
-
-    def crash() -> None:
-        server.crash()
-        server.start()
-
-    yield Target(f"postgres:{server.dsn}#events", read, crash=crash)
-    server.remove()
+    with target_of(request.param, tmp_path) as target:
+        yield target
 
 
 def blows(kills: int, chance: random.Random, *, has_server: bool) -> list[Blow]:
     """`kills` kills in random order, the last of a driver. Beside many of them there are stops, and
-    crashes of the server before each fourth kill of a driver.
+    crashes of the server before each third kill of a driver.
     """
     kinds: tuple[Blow, ...] = ("worker", "executor", "worker", "driver")
     killed = list(itertools.islice(itertools.cycle(kinds), kills - 1))
@@ -174,7 +69,7 @@ def blows(kills: int, chance: random.Random, *, has_server: bool) -> list[Blow]:
     if not has_server:
         return mixed
     drivers = itertools.count(1)
-    crashes = [blow == "driver" and next(drivers) % 4 == 0 for blow in mixed]
+    crashes = [blow == "driver" and next(drivers) % 3 == 0 for blow in mixed]
     return [
         each
         for blow, is_crash in zip(mixed, crashes, strict=True)
@@ -184,6 +79,7 @@ def blows(kills: int, chance: random.Random, *, has_server: bool) -> list[Blow]:
 
 SHORT, LONG = pytest.mark.kills, (pytest.mark.deep, pytest.mark.kills)
 TABLES = ("directory", "objects", "delta", "delta objects", "postgres")
+BY_THE_DRIVER = ("iceberg", "iceberg objects sql", "iceberg objects rest")
 
 
 @pytest.mark.spark
@@ -193,8 +89,9 @@ TABLES = ("directory", "objects", "delta", "delta objects", "postgres")
     ("target", "commit_in", "kills"),
     [
         *[pytest.param(table, "tasks", 3, marks=SHORT) for table in TABLES],
+        *[pytest.param(table, "driver", 3, marks=SHORT) for table in BY_THE_DRIVER],
         *[pytest.param(table, "tasks", DEEP, marks=LONG) for table in TABLES],
-        *[pytest.param(table, "driver", DEEP, marks=LONG) for table in (*TABLES, "iceberg")],
+        *[pytest.param(table, "driver", DEEP, marks=LONG) for table in (*TABLES, *BY_THE_DRIVER)],
     ],
     indirect=["target"],
 )
@@ -223,6 +120,7 @@ def test_each_row_is_there_once_whichever_processes_are_killed(
             f"\n{target.kind}, committed in the {commit_in}: {kills} kills ({told}; "
             f"{struck.grown} drivers after a commit): {len(struck.expected):,} rows, "
             f"{struck.seen:,} of them there at the last kill, each once, "
+            f"{target.cuts()} answers lost, "
             f"in {time.monotonic() - began_s:.0f} s\n"
         )
 

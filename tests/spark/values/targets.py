@@ -180,7 +180,7 @@ class Delta(Target):
 class Iceberg(Target):
     """An Iceberg table in a catalog of its own."""
 
-    evolutions: tuple[SchemaEvolution, ...] = ("none", "add")
+    evolutions: tuple[SchemaEvolution, ...] = ("none", "add", "widen")
 
     def options(self, **changes: Any) -> IngestOptions:
         given = {
