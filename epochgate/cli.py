@@ -27,6 +27,8 @@ COMMANDS = (
     "demo",
     "ingest",
     "unread",
+    "files",
+    "backlog",
     "compact",
     "status",
     "ui",
@@ -43,6 +45,7 @@ COMMANDS = (
     "validate",
     "certify-sink",
     "class-archive",
+    "completion",
 )
 """The commands in the order in which help lists them; `epochgate.commands` has the module of each,
 with _ for -.

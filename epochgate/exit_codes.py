@@ -58,6 +58,16 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         130: "canceled",
     },
     "unread": {0: "listed, also if there is nothing to list", 2: "misuse"},
+    "files": {
+        0: "listed, also if there is nothing to list",
+        1: "the newest checkpoint is damaged",
+        2: "misuse, or there is no checkpoint of an ingestion",
+    },
+    "backlog": {
+        0: "shown, also if nothing is left",
+        1: "the newest checkpoint is damaged",
+        2: "misuse, or there is no checkpoint of an ingestion",
+    },
     "compact": {
         0: "done, or nothing to do",
         1: "it could not be done, and nothing was changed",
@@ -106,6 +116,7 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         2: "misuse",
     },
     "class-archive": {0: "written", 2: "this Java has written none"},
+    "completion": {0: "printed", 2: "shtab does not know the shell"},
 }
 """By command, in the order in which its help tells them. Each command can also end with 141, where
 the reader of its output has left, and with 130, after Ctrl-C, unless Ctrl-C is its usual end.

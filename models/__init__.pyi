@@ -22,6 +22,7 @@ from epochgate.models.control_update import (
     ControlUpdate as ControlUpdate,
     ControlUpdates as ControlUpdates,
 )
+from epochgate.models.discovery import Discoveries as Discoveries, Discovery as Discovery
 from epochgate.models.gateway import Gateway as Gateway
 from epochgate.models.holder import Holder as Holder
 from epochgate.models.in_flight import InFlight as InFlight, RecordsInFlight as RecordsInFlight
@@ -30,6 +31,11 @@ from epochgate.models.lifecycle import JobLifecycle as JobLifecycle
 from epochgate.models.placement import Placement as Placement, Placements as Placements
 from epochgate.models.post_commit import PostCommit as PostCommit
 from epochgate.models.query_batch import QueryBatch as QueryBatch, QueryBatches as QueryBatches
+from epochgate.models.read_splits import (
+    FileRemoval as FileRemoval,
+    ReadSplits as ReadSplits,
+    SplitsRead as SplitsRead,
+)
 from epochgate.models.receive_window import (
     ReceiveWindow as ReceiveWindow,
     ReceiveWindows as ReceiveWindows,

@@ -10,10 +10,12 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
@@ -29,6 +31,8 @@ RUNNING: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     SplitAssignments,
+    Discoveries,
+    SplitsRead,
     RecordsInFlight,
     SettingChanges,
     SendWindows,

@@ -72,6 +72,7 @@ def run_job(
     metrics_host: str | None = None,
     ui_port: int | None = None,
     ui_host: str | None = None,
+    otlp: str | None = None,
     journal: str | os.PathLike[str] | Tracing | None = None,
     in_front: Callable[[Transport], Transport] | None = None,
 ) -> JobHandle:
@@ -83,7 +84,7 @@ def run_job(
     batch_states: operator id -> what `JobHandle.request_batch_snapshot` gave, if no checkpoint is
     restored. from_savepoint: for an empty `store` or one begun with it. port: of the driver, 0 for
     any. process_timeout_s: without a worker a subtask fails after it. See security.md (wire),
-    hosts.md (detection), savepoints.md (message_bytes_max), traces.md, observing.md (metrics, ui).
+    hosts.md (detection), savepoints.md (message_bytes_max), traces.md, observing.md (the others).
 
     Raises the errors of `validate_session`, `begin_from`, Listening and `committer.open`,
     ProgramNotPicklable, TooFewSlots, JobMisconfigured, CannotBind, WireSettingInvalid.
@@ -102,7 +103,7 @@ def run_job(
         )
         _begin(store, from_savepoint)
         pages = (metrics_port, metrics_host), (ui_port, ui_host)
-        heard_by = Listening(listeners, store, has_history, *pages)
+        heard_by = Listening(listeners, store, has_history, *pages, otlp)
         with heard_by.closed_on_error():
             master = JobMaster(
                 configuration,
@@ -172,7 +173,7 @@ def _transport(
     patience: tuple[float, float, Detection, float],
     **settings: Any,
 ) -> SparkTransport:
-    _check_slots(context, configuration.parallelism)
+    require_slots(context, configuration.parallelism)
     bind_host, advertised_host = _addresses(context)
     port, wire = listening
     return SparkTransport(
@@ -231,8 +232,10 @@ def _addresses(context: Any) -> tuple[str, str]:
     return settings.get("spark.driver.bindAddress", host).strip("[]"), host
 
 
-def _check_slots(context: Any, parallelism: int) -> None:
-    """Wait a little for executors that are still to register, then insist on enough slots."""
+def require_slots(context: Any, parallelism: int) -> None:
+    """Wait a little for executors that are still to register, then insist on enough slots for so
+    many subtasks. Raises TooFewSlots.
+    """
     settings = context.getConf()
     if settings.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         return

@@ -39,6 +39,7 @@ RUN_OPTIONS = (
     "message_bytes_max",
     "metrics_host",
     "metrics_port",
+    "otlp",
     "port",
     "ui_host",
     "ui_port",

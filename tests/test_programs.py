@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
 
 import epochgate
-from epochgate.spark.java import ensure_java
-from tests.test_readme import PAGES, ROOT, run
+from tests.shown import PAGES, ROOT, blocks
+from tests.test_readme import run
 
-BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```\s*?$", re.MULTILINE | re.DOTALL)
-OUTPUT = re.compile(r"\A\n*```text\n(.*?)```", re.DOTALL)
 OTHERWISE = {
     "docs/steering.md": "how many batches run depends on the machine",
     "docs/whole-job.md": "and so does the number of checkpoints",
@@ -44,20 +41,27 @@ class Shown:
     files: dict[str, str] = field(default_factory=dict)
     """Modules that the page shows before it, and names in their first line."""
 
+    parts: list[tuple[int, str]] = field(default_factory=list)
+    """The lines and texts of its blocks."""
+
     @property
     def name(self) -> str:
         return f"{self.page}:{self.line}"
 
+    @property
+    def file(self) -> str:
+        """The name of its module, in its first line."""
+        named = FILE.match(self.text)
+        return named[1] if named else ""
+
+    def text_before(self, line: int) -> str:
+        """The module as a reader has it who is at this line of its page."""
+        return "\n\n".join(text for begun, text in self.parts if begun < line)
+
 
 def blocks_of(page: str, kind: str) -> list[tuple[int, str, str]]:
     """The line, text and shown output of each block."""
-    text = (ROOT / page).read_text("utf-8")
-    blocks = [found for found in BLOCK.finditer(text) if found[2] == kind]
-    shown = [OUTPUT.match(text[found.end() :]) for found in blocks]
-    return [
-        (text[: block.start()].count("\n") + 1, textwrap.dedent(block[3]), out[1] if out else "")
-        for block, out in zip(blocks, shown, strict=True)
-    ]
+    return [(one.line, dedent(one.text), one.output) for one in blocks(page) if one.kind == kind]
 
 
 def bound(text: str) -> set[str]:
@@ -93,11 +97,12 @@ def lacking(texts: list[str], folder: Path) -> dict[int, set[str]]:
     return missing
 
 
-def programs(folder: Path) -> list[Shown]:
-    blocks = [(page, *block) for page in PAGES for block in blocks_of(page, "python")]
-    goes_on = lacking([text for _, _, text, _ in blocks], folder)
+def programs() -> list[Shown]:
+    found = [(page, *block) for page in PAGES for block in blocks_of(page, "python")]
+    with tempfile.TemporaryDirectory() as folder:
+        goes_on = lacking([text for _, _, text, _ in found], Path(folder))
     shown: list[Shown] = []
-    for number, (page, line, text, output) in enumerate(blocks):
+    for number, (page, line, text, output) in enumerate(found):
         before = [one for one in shown if one.page == page]
         names = goes_on.get(number, set())
         known = [len(names & bound(one.text)) for one in before]
@@ -105,19 +110,21 @@ def programs(folder: Path) -> list[Shown]:
             begun = max(zip(known, before, strict=True), key=lambda pair: pair[0])[1]
             begun.text += f"\n\n{text}"
             begun.output += output
+            begun.parts.append((line, text))
             continue
-        named = [(FILE.match(one.text), one.text) for one in before]
-        shown.append(Shown(page, line, text, output, {n[1]: whole for n, whole in named if n}))
+        files = {one.file: one.text for one in before if one.file}
+        shown.append(Shown(page, line, text, output, files, [(line, text)]))
     return shown
 
 
+PROGRAMS = programs()
+
+
 def shown_programs() -> list[Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        found = programs(Path(folder))
     marks = [pytest.mark.programs, pytest.mark.spark]
     return [
         pytest.param(one, id=one.name, marks=marks if SLOW.search(one.text) else [])
-        for one in found
+        for one in PROGRAMS
     ]
 
 
@@ -132,28 +139,6 @@ def test_a_program_of_a_page_runs(shown: Shown, tmp_path: Path) -> None:
     told = run(text, tmp_path, timeout_s=200)
     if shown.page not in OTHERWISE and "\ndef test_" not in text:
         assert [line for line in shown.output.splitlines() if line not in told.splitlines()] == []
-
-
-@pytest.mark.programs
-@pytest.mark.spark
-def test_the_ten_minutes_end_with_each_row_once(tmp_path: Path) -> None:
-    page = "docs/start.md"
-    [(_, orders, _)] = blocks_of(page, "python")
-    run(orders, tmp_path, timeout_s=60)
-    commands = [text for _, text, _ in blocks_of(page, "sh")]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "JAVA_HOME": str(ensure_java())}
-    told = subprocess.run(
-        ["bash", "-c", "\n".join(commands)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert "next start of the job begins from checkpoint" in told.stdout, told.stderr
-    assert told.stdout.endswith("10000 rows, 10000 different\n"), told.stdout
 
 
 @pytest.mark.programs

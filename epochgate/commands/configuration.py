@@ -1,13 +1,15 @@
 """A file of options: each flag of a command as a key of TOML, and the other way round.
 
 Decides that what stands on the command line counts, where both say it. Keys are the names of the
-flags without dashes before them, and of the arguments without a flag in lower case.
+flags without dashes before them, and of the arguments without a flag in lower case. Tables
+`[[ingest]]` are several jobs of one command, with the keys above them where they say nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -17,7 +19,16 @@ from epochgate.errors import UsageError
 
 FLAG: Final = "--config"
 PRINT: Final = "--print-config"
-_LEFT_OUT: Final = ("help", "config", "print-config", "command")
+SEVERAL: Final = "ingest"
+"""The name of the tables."""
+ONE: Final = "--one-of-several"
+"""The arguments of one job of several, as JSON: what a table and the command line come to."""
+_LEFT_OUT: Final = ("help", "config", "print-config", "command", ONE[2:])
+_OF_PROCESS: Final = (
+    *("master", "log-level", "log-format", "quiet", "json", "exit-code-left-out", "chaos"),
+    *("metrics-port", "metrics-host", "config", "print-config"),
+)
+"""The keys of the command, which no job of several has of its own."""
 
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +42,7 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         PRINT, action="store_true", help="print all options as such a file, and do nothing else"
     )
+    parser.add_argument(ONE, action="append", default=[], help=argparse.SUPPRESS)
 
 
 def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
@@ -45,9 +57,42 @@ def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]
             path = one.partition("=")[2] if "=" in one else "".join(given[number + 1 : number + 2])
     if not path:
         return list(given)
+    values = _read(path)
+    tables = values.pop(SEVERAL, [])
+    own = _tokens_of(path, values, named, parser)
+    if not tables:
+        return [*own, *given]
+    if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
+        raise UsageError(f"{FLAG} {path}: {SEVERAL} is no list of tables; write [[{SEVERAL}]]")
+    several = []
+    for number, table in enumerate(tables, 1):
+        where = f"{path}, [[{SEVERAL}]] {number}"
+        _require_of_one(where, table, values)
+        whole = _tokens_of(where, {**values, **table}, named, parser)
+        several.append(f"{ONE}={json.dumps([*whole, *given])}")
+    return [*own, *given, *several]
+
+
+def _require_of_one(path: str, table: dict[str, Any], values: dict[str, Any]) -> None:
+    """Refuse what one job of several cannot have, and a job without source and target."""
+    for key in table:
+        if key.replace("_", "-") in _OF_PROCESS:
+            raise UsageError(
+                f"{FLAG} {path}: {key} is of the whole command; write it above the first "
+                f"[[{SEVERAL}]]"
+            )
+    for key in ("source", "target"):
+        if key not in table or key in values:
+            raise UsageError(f"{FLAG} {path}: {key} is to be in each [[{SEVERAL}]], and only there")
+
+
+def _tokens_of(
+    path: str, values: dict[str, Any], named: Sequence[str], parser: argparse.ArgumentParser
+) -> list[str]:
+    """The arguments of the keys that the command line does not say. Raises UsageError."""
     flags = _flags(parser)
     found: list[str] = []
-    for key, value in _read(path).items():
+    for key, value in values.items():
         name = key.replace("_", "-")
         action = flags.get(name)
         if action is None:
@@ -59,7 +104,26 @@ def expanded(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]
             tokens = _tokens(path, flag, action, value)
             _parse(path, name, tokens, parser)
             found += tokens
-    return [*found, *given]
+    return found
+
+
+def is_configuration(path: str) -> bool:
+    """Return whether a path is that of a file of options."""
+    return path.endswith(".toml") and os.path.isfile(path)
+
+
+def jobs_in(path: str) -> dict[str, str]:
+    """The targets of the jobs in a file of options, and where to find their checkpoints. Raises
+    UsageError.
+    """
+    values = _read(path)
+    found = {}
+    for table in values.get(SEVERAL, [values]):
+        one = {name.replace("_", "-"): value for name, value in {**values, **table}.items()}
+        if "target" not in one:
+            raise UsageError(f"{path}: there is no target in it")
+        found[str(one["target"])] = str(one.get("checkpoint-dir", one["target"]))
+    return found
 
 
 def _named(argument: str, parser: argparse.ArgumentParser) -> str:
@@ -113,14 +177,28 @@ def _appends(action: argparse.Action) -> bool:
     return type(action).__name__ == "_AppendAction"
 
 
-def as_toml(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+def as_toml(
+    arguments: argparse.Namespace,
+    several: Sequence[argparse.Namespace],
+    parser: argparse.ArgumentParser,
+) -> str:
     """All options that have a value, as the file that gives the same."""
-    return "".join(f"{line}\n" for line in _lines(arguments, parser))
+    lines = list(_lines(arguments, parser))
+    for one in several:
+        lines += ["", f"[[{SEVERAL}]]", *_lines(one, parser, but=arguments)]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[str]:
+def _lines(
+    arguments: argparse.Namespace,
+    parser: argparse.ArgumentParser,
+    but: argparse.Namespace | None = None,
+) -> Iterator[str]:
+    """`but`: what counts where a line is left out."""
     for name, action in _flags(parser).items():
         value = getattr(arguments, action.dest, None)
+        if but is not None and value == getattr(but, action.dest, None):
+            continue
         if value is None or (action.help == argparse.SUPPRESS and value == action.default):
             continue
         # A text of JSON is one of TOML, and so are numbers, truths and lists.

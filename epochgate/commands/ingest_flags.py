@@ -93,7 +93,8 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
     add(
         "--partition-by",
         metavar="A,B,...",
-        help="partition files, or a new Delta table, by the values of these columns",
+        help="partition files, or a new Delta or Iceberg table, by the values of these columns; "
+        "Iceberg also by bucket(16,id), truncate(10,name), year(at), month(at), day(at), hour(at)",
     )
     add(
         "--file-size",
@@ -128,6 +129,19 @@ def _add_which_files(parser: argparse.ArgumentParser) -> None:
         "its last line has no line end (default: 5 with --follow, else 0)",
     )
     add(
+        "--notify",
+        metavar="QUEUE",
+        help="with --follow, hear of new files between two listings: sqs:QUEUE_URL, a queue of "
+        "S3's events (epochgate[sqs]); inotify, for a local directory (epochgate[watch]); names, "
+        "for objects whose names grow",
+    )
+    add(
+        "--list-every",
+        metavar="TIME",
+        help="with --follow, from one listing of all files to the next (default: 1s, and 5m with "
+        "--notify)",
+    )
+    add(
         "--new-only",
         action="store_true",
         help="pass over the files that are there when the job starts for the first time",
@@ -139,6 +153,18 @@ def _add_which_files(parser: argparse.ArgumentParser) -> None:
         "without a zone",
     )
     add("--modified-before", metavar="TIME", help="take those that were modified before it")
+    add(
+        "--after-commit",
+        metavar="delete|move:DIR",
+        help="delete files of SOURCE whose rows are committed, or move them into a directory, or "
+        "a URL of the same bucket (default: they stay)",
+    )
+    add(
+        "--after-commit-age",
+        default="0s",
+        metavar="TIME",
+        help="how long after that, such as 7d (default: 0s)",
+    )
     add(
         "--forget-after",
         default="30d",
@@ -222,6 +248,11 @@ def _add_what_is_said(parser: argparse.ArgumentParser) -> None:
             help="serve them, without a password, on this address of the driver's machine, 0.0.0.0 "
             "for all of its own (default: 127.0.0.1)",
         )
+    add(
+        "--otlp",
+        metavar="URL",
+        help="send the metrics to a collector of OpenTelemetry, such as http://localhost:4318, too",
+    )
     add(
         "--journal",
         metavar="DIR",

@@ -37,7 +37,8 @@ LINES_SHOWN = 8
 class Progress(JobListener):
     """Turns what happens to an ingestion into lines. `is_quiet`: those alone that a person has to
     know; `is_followed`: the source may have nothing new for long. `log` takes each line in place of
-    `lines`, but for those of events, which the log has from the job itself.
+    `lines`, but for those of events, which the log has from the job itself. `name`: of the job,
+    before each line, where there are several.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class Progress(JobListener):
         is_followed: bool = False,
         is_quiet: bool = False,
         log: Callable[[str], object] | None = None,
+        name: str = "",
     ) -> None:
+        self._prefix = f"{name}: " if name else ""
         self._is_followed, self._is_quiet, self._log = is_followed, is_quiet, log
         self._began_s = time.monotonic()
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -86,9 +89,9 @@ class Progress(JobListener):
     def note(self, line: str, *, is_needed: bool = False) -> None:
         """Keep a line; `is_needed`: also where the user wants quiet."""
         if self._log is not None:
-            self._log(line)
+            self._log(f"{self._prefix}{line}")
         elif is_needed or not self._is_quiet:
-            self._lines.put(f"{self.elapsed_s:6.1f} s  {line}")
+            self._lines.put(f"{self.elapsed_s:6.1f} s  {self._prefix}{line}")
 
     def _tell(self, line: str, *, is_needed: bool = False) -> None:
         """Keep a line of an event."""

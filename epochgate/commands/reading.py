@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-FORMATS = ("parquet", "orc", "avro", "csv", "jsonl", "json", "text", "binary")
+FORMATS = ("parquet", "orc", "avro", "csv", "jsonl", "json", "xml", "excel", "text", "binary")
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +33,20 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="before a quote within quotes of CSV files, such as '\\' (default: none; a quote is "
         "doubled)",
     )
-    add("--no-header", action="store_true", help="CSV files have no header")
+    add("--no-header", action="store_true", help="CSV files and sheets have no header")
     add(
         "--null",
         action="append",
         metavar="TEXT",
         help="a CSV field with this text is null; may be given several times (default: an empty "
         "field, NA, null and the like, except in text columns)",
+    )
+    add("--row-tag", default="", metavar="NAME", help="the element of XML files that is a row")
+    add(
+        "--sheet",
+        default="",
+        metavar="NAME",
+        help="the sheet of a workbook, by its name or its number from 1 (default: the first)",
     )
     add(
         "--encoding",
@@ -83,7 +90,7 @@ def _add_columns(add: Callable[..., Any]) -> None:
         choices=("none", "add", "widen"),
         default="none",
         help="none: refuse files with other columns; add: add new columns, and read missing ones "
-        "as null; widen: also widen INT to BIGINT or DOUBLE (default: none)",
+        "as null; widen: also widen types, such as INT to BIGINT (default: none)",
     )
     add("--columns", metavar="A,B,...", help="read these columns only")
     add(
@@ -114,6 +121,8 @@ def reading_from(arguments: argparse.Namespace) -> dict[str, Any]:
         "escape": arguments.escape,
         "header": not arguments.no_header,
         "null": None if arguments.null is None else tuple(arguments.null),
+        "row_tag": arguments.row_tag,
+        "sheet": arguments.sheet,
         "encoding": arguments.encoding,
         "on_bad_row": arguments.on_bad_row,
         "on_bad_file": arguments.on_bad_file,

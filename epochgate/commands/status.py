@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.configuration import is_configuration, jobs_in
 from epochgate.console import say
 from epochgate.runtime.durations import clock, span
 
@@ -32,6 +33,7 @@ examples:
   epochgate status checkpoints/orders    of a job of your own, by its checkpoints
   epochgate status s3://jobs/orders      the same in an object store
   epochgate status table --json          one JSON object, for programs
+  epochgate status jobs.toml             each job of a file of `ingest --config`
 
 {codes_of("status")}"""
 
@@ -46,7 +48,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "directory",
         metavar="DIR",
         help="a target of `epochgate ingest`, the working directory beside it, a directory of "
-        "checkpoints, or the URL of a target or checkpoints in an object store",
+        "checkpoints, or the URL of a target or checkpoints in an object store; or a file of "
+        "`ingest --config`, for each of its jobs",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
@@ -55,12 +58,36 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it; 1 when it has failed, or was canceled or killed."""
     from epochgate.runtime.observing.status import checkpoints_in, status_of
 
+    if is_configuration(arguments.directory):
+        return _of_all(arguments)
     status = status_of(checkpoints_in(arguments.directory), now=time.time())
     if arguments.json:
         print(json.dumps(status.to_json()))
     else:
         say(told(status))
     return 0 if status.is_well() else 1
+
+
+def _of_all(arguments: argparse.Namespace) -> int:
+    """Show each job of a file of options; 1 when one of them is not well."""
+    from epochgate.runtime.observing.status import NothingToSee, checkpoints_in, status_of
+
+    now, shown, is_well = time.time(), [], True
+    for target, place in jobs_in(arguments.directory).items():
+        try:
+            status = status_of(checkpoints_in(place), now=now)
+        except NothingToSee as error:
+            shown.append({"target": target, "state": "not begun", "reason": str(error)})
+            lines: Iterable[str] = [f"not begun: {error}"]
+        else:
+            is_well = is_well and status.is_well()
+            shown.append({"target": target, **status.to_json()})
+            lines = told(status)
+        if not arguments.json:
+            say([f"{target}:", *(f"  {line}".rstrip() for line in lines), ""])
+    if arguments.json:
+        print(json.dumps(shown))
+    return 0 if is_well else 1
 
 
 def told(status: RunStatus) -> Iterator[str]:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -101,7 +101,7 @@ def watch(
     screen = console()
     if say is not None or not screen.is_terminal:
         tell = say or say_on_stderr
-        _poll(handle, progress, each, lambda lines: [tell(line) for line in lines])
+        watch_all([(handle, progress)], each=each, say=tell)
         return
     from rich.live import Live
 
@@ -112,9 +112,24 @@ def watch(
             recent.extend(lines)
             live.update(progress.table(handle, recent), refresh=True)
 
-        _poll(handle, progress, each, show)
+        _poll([(handle, progress)], each, show)
     for line in recent[-LINES_SHOWN:]:
         screen.print(line, markup=False)
+
+
+def watch_all(
+    jobs: Sequence[tuple[IngestHandle, Progress]],
+    *,
+    each: Callable[[], None] = lambda: None,
+    say: Callable[[str], None],
+) -> None:
+    """The same of several jobs side by side, until all of them are over, as lines."""
+
+    def show(lines: list[str]) -> None:
+        for line in lines:
+            say(line)
+
+    _poll(jobs, each, show)
 
 
 def say_on_stderr(line: str) -> None:
@@ -123,15 +138,15 @@ def say_on_stderr(line: str) -> None:
 
 
 def _poll(
-    handle: IngestHandle,
-    progress: Progress,
+    jobs: Sequence[tuple[IngestHandle, Progress]],
     each: Callable[[], None],
     show: Callable[[list[str]], object],
 ) -> None:
-    while not handle.is_over:
+    while running := [handle for handle, _ in jobs if not handle.is_over]:
         each()
-        show(progress.lines())
+        show([line for _, progress in jobs for line in progress.lines()])
         with contextlib.suppress(TimeoutError):
-            handle.job.wait(POLL_S)
-    handle.job.wait()  # until those who listen have heard the end
-    show(progress.lines())
+            running[0].job.wait(POLL_S)
+    for handle, _ in jobs:
+        handle.job.wait()  # until those who listen have heard the end
+    show([line for _, progress in jobs for line in progress.lines()])

@@ -98,6 +98,9 @@ class ObjectStore(ReadableObjects, Protocol):
     def create(self, key: str, data: bytes) -> None:
         """Make the object, all or nothing; `FileExistsError` if there is one."""
 
+    def copy(self, key: str, to: str) -> None:
+        """Make a copy within the store, in place of an object that is there."""
+
     def delete(self, key: str) -> None:
         """Remove the object, if there is one."""
 
@@ -286,6 +289,11 @@ class ObstoreObjects:
         """Make the object, unless there is one."""
         with _told(key):
             self._store.put(key, data, mode="create", use_multipart=False)
+
+    def copy(self, key: str, to: str) -> None:
+        """Copy the object; the store does it, without a transfer."""
+        with _told(key):
+            self._store.copy(key, to)
 
     def delete(self, key: str) -> None:
         """Remove the object."""

@@ -1,5 +1,5 @@
 """The set of listeners of a job that `run_job` starts: the user's, the log, the history, and a page
-of metrics and the job's own pages where they are wanted.
+of metrics, a sender of them and the job's own pages where they are wanted.
 
 Decides that each is heard on a thread of its own, and that the history lies beside the checkpoints,
 in their directory or object store.
@@ -17,6 +17,7 @@ from epochgate.runtime.observing.history import History
 from epochgate.runtime.observing.history_files import FOLDER
 from epochgate.runtime.observing.log import JobLog
 from epochgate.runtime.observing.metrics_page import LOOPBACK, MetricsPage
+from epochgate.runtime.observing.otlp import OtlpSender
 from epochgate.runtime.observing.own_thread import OnOwnThread
 from epochgate.runtime.store import (
     CheckpointStore,
@@ -34,7 +35,8 @@ class HostWithoutPort(UsageError):
 
 class Listening:
     """All listeners of one job; `metrics_url`, `ui_url`: where its page of metrics and its own
-    pages are, if it has them. metrics, ui: their port and host, as `run_job` has them.
+    pages are, if it has them. metrics, ui: their port and host, as `run_job` has them, otlp: the
+    URL of a collector.
 
     Raises MetricsUnavailable, CannotServe, HostWithoutPort.
     """
@@ -46,6 +48,7 @@ class Listening:
         has_history: bool = True,
         metrics: Address = (None, None),
         ui: Address = (None, None),
+        otlp: str | None = None,
     ) -> None:
         self.metrics_url: str | None = None
         self.ui_url: str | None = None
@@ -56,6 +59,8 @@ class Listening:
                 refused.callback(page.close)
                 self.metrics_url = page.url
                 everyone.append(page)
+            if otlp is not None:
+                everyone.append(OtlpSender(otlp))
             if (address := wanted("ui", *ui)) is not None:
                 from epochgate.jobs.own_page import OwnPage
 

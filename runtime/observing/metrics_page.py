@@ -1,106 +1,42 @@
-"""A job's figures in Prometheus' text format, on a port of this machine.
+"""The series of jobs in Prometheus' text format, on a port of this machine.
 
-Decides names and labels, and how many series there may be: each subtask has its own up to
-`SUBTASKS_MAX`, more are summed up; and of figures that users name, `NAMES_MAX` are shown of tasks,
-coordinators and committer each. The library prometheus-client keeps and serves them, in a registry
-of this job alone. The page has no password. Unless another address is named it is on the loopback
-address, for a collector that runs beside the driver. What the job counts comes with its events,
-what its tasks count is read from its report when the page is asked for.
-
-Every series has the job's id as a label, since a collector may look at many jobs. An operator's
-figures are shown with its id; `Program.metrics` have none. A figure called `sink.rows` is the
-`rows` of operator `sink`.
+Decides where they are served: unless another address is named, on the loopback address, for a
+collector that runs beside the driver. The page has no password. Leaves names and labels to
+`job_series`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from epochgate.errors import UsageError
-from epochgate.runtime.api.job_events import (
-    CheckpointEnded,
-    CommitFailed,
-    Committed,
-    JobEnded,
-    JobEvent,
-    JobListener,
-    JobRestarts,
-    JobStarted,
-    SubtaskFailed,
-    SubtasksUp,
-    Warned,
-)
-from epochgate.runtime.api.reports import JobReport, summed
+from epochgate.runtime.observing.job_series import JobSeries, MetricsUnavailable
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
 LOOPBACK: Final = "127.0.0.1"
-SUBTASKS_MAX: Final = 100
-NAMES_MAX: Final = 100
-STATES: Final = ("starting", "running", "restarting", "finished", "failed", "canceled")
-SECONDS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""The limits of the histograms of durations."""
-Figures = Mapping[str, int | float]
 
 
-class MetricsUnavailable(UsageError):
-    """The page of metrics cannot be served."""
+class _Served:
+    """A page at http://HOST:PORT/metrics."""
 
+    def __init__(self, port: int, host: str, registry: Any) -> None:
+        from prometheus_client import start_http_server
 
-class MetricsPage(JobListener):
-    """Serves http://HOST:PORT/metrics until `close`. port: 0 takes a free one. host: an address of
-    this machine, such as 0.0.0.0 for all of IPv4 and :: for all.
-
-    Raises MetricsUnavailable where prometheus-client is not installed, or the port is taken.
-    """
-
-    def __init__(self, port: int = 0, host: str = LOOPBACK) -> None:
         try:
-            from prometheus_client import CollectorRegistry, start_http_server
-        except ModuleNotFoundError:
-            raise MetricsUnavailable(
-                "a page of metrics (--metrics-port) needs the package prometheus-client, which is "
-                "not installed: `pip install epochgate[metrics]`"
-            ) from None
-        registry = CollectorRegistry()
-        self._counts = _Counts(registry)
-        self._page = _FiguresNow()
-        registry.register(self._page)
-        self._named = _OfJob(registry)
-        try:
-            self._server, self._thread = start_http_server(port, host, self._named)
+            self._server, self._thread = start_http_server(port, host, registry)
         except (OSError, OverflowError) as error:
             raise MetricsUnavailable(
                 f"the page of metrics cannot be served on {host}:{port}: {error}. Choose "
                 "another --metrics-port (metrics_port in Python), or 0 for a free one, and for "
                 "--metrics-host (metrics_host) an address of this machine, or 0.0.0.0 for all"
             ) from error
-        self._host = f"[{host}]" if ":" in host else host
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._server.server_port}/metrics"
         self._is_closed = False
 
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        return f"http://{self._host}:{self._server.server_port}/metrics"
-
-    def begin(self, report: JobReport) -> None:
-        """Show the figures of this job."""
-        self._page.report = report
-
-    def on_event(self, event: JobEvent) -> None:
-        """Count it."""
-        if isinstance(event, JobStarted):
-            self._named.job_id = event.job_id
-        self._counts.on_event(event)
-        if isinstance(event, Committed):
-            self._page.committed = event.figures
-
     def close(self) -> None:
-        """Serve no more."""
         if not self._is_closed:
             self._is_closed = True
             self._server.shutdown()
@@ -108,158 +44,69 @@ class MetricsPage(JobListener):
             self._thread.join()
 
 
-class _OfJob:
-    """A registry's series, each with the id of the job, once that is known."""
+class MetricsPage(JobSeries):
+    """Serves the series of a job until `close`. port: 0 takes a free one. host: an address of this
+    machine, such as 0.0.0.0 for all of IPv4 and :: for all.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry, self.job_id = registry, ""
-
-    def collect(self) -> Iterator[Metric]:
-        """The series of now."""
-        from prometheus_client.core import Metric
-
-        for one in self._registry.collect():
-            named = Metric(one.name, one.documentation, one.type, one.unit)
-            named.samples = [
-                sample._replace(labels={"job_id": self.job_id, **sample.labels})
-                for sample in one.samples
-            ]
-            yield named
-
-    def restricted_registry(self, names: Iterable[str]) -> _OfJob:
-        """Return the series of these names, as a collector may ask for."""
-        some = _OfJob(self._registry.restricted_registry(names))  # type: ignore[arg-type]
-        some.job_id = self.job_id
-        return some
-
-
-class _Counts:
-    """The figures that come with events."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        from prometheus_client import Counter, Enum, Gauge, Histogram, Info
-
-        def make(kind: Any, name: str, text: str, **more: Any) -> Any:
-            return kind(f"epochgate_{name}", text, registry=registry, **more)
-
-        self._info = make(Info, "job", "The job and this start of it.")
-        self._state = make(Enum, "job_state", "How the job is.", states=list(STATES))
-        self._started = make(Gauge, "job_start_timestamp_seconds", "When it was started.")
-        self._subtasks = make(Gauge, "job_subtasks", "How many subtasks it has.")
-        self._checkpoints = make(
-            Counter, "checkpoints", "Checkpoints that have ended.", labelnames=["outcome"]
-        )
-        for outcome in ("completed", "aborted", "unknown"):
-            self._checkpoints.labels(outcome)
-        self._duration = make(
-            Histogram,
-            "checkpoint_duration_seconds",
-            "Of completed checkpoints, from trigger to end.",
-            buckets=SECONDS,
-        )
-        self._last_id = make(Gauge, "last_checkpoint_id", "Of the last completed one.")
-        self._last_at = make(
-            Gauge, "last_checkpoint_timestamp_seconds", "When the last one was completed."
-        )
-        self._last_bytes = make(Gauge, "last_checkpoint_bytes", "Bytes of the last completed one.")
-        self._commit_duration = make(
-            Histogram, "commit_duration_seconds", "Of commits that succeeded.", buckets=SECONDS
-        )
-        self._commit_failures = make(Counter, "commit_failures", "Commits that failed.")
-        self._failovers = make(
-            Counter, "failovers", "Failures that led to a restart.", labelnames=["scope"]
-        )
-        for scope in ("subtask", "job"):
-            self._failovers.labels(scope)
-        self._warnings = make(Counter, "warnings", "Warnings of the job.")
-
-    def on_event(self, event: JobEvent) -> None:
-        match event:
-            case JobStarted():
-                self._info.info({"job_id": event.job_id, "run_id": event.run_id})
-                self._state.state("starting")
-                self._started.set(event.at)
-                self._subtasks.set(event.parallelism)
-                self._last_id.set(event.checkpoint_id)
-            case SubtasksUp():
-                self._state.state("running")
-            case CheckpointEnded():
-                self._count_checkpoint(event)
-            case Committed():
-                self._commit_duration.observe(event.duration_s)
-            case CommitFailed():
-                self._commit_failures.inc()
-            case SubtaskFailed(delay_s=float() | int()):
-                self._failovers.labels("subtask").inc()
-            case JobRestarts(delay_s=float() | int()):
-                self._failovers.labels("job").inc()
-                self._state.state("restarting")
-            case Warned():
-                self._warnings.inc()
-            case JobEnded(state=state) if state in STATES:
-                self._state.state(state)
-            case _:
-                pass  # the others count nothing
-
-    def _count_checkpoint(self, event: CheckpointEnded) -> None:
-        self._checkpoints.labels(event.outcome).inc()
-        if event.outcome == "completed":
-            self._duration.observe(event.duration_s)
-            self._last_id.set(event.checkpoint_id)
-            self._last_at.set(event.at)
-            self._last_bytes.set(event.stored_bytes)
-
-
-class _FiguresNow:
-    """The figures that tasks, coordinators and committer count, as a collector of
-    prometheus-client.
+    Raises MetricsUnavailable where prometheus-client is not installed, or the port is taken.
     """
 
-    def __init__(self) -> None:
-        self.report = JobReport()
-        self.committed: Figures = {}
+    def __init__(self, port: int = 0, host: str = LOOPBACK) -> None:
+        super().__init__()
+        self._page = _Served(port, host, self)
 
-    def describe(self) -> list[Metric]:
-        """No names are known beforehand."""
-        return []
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return self._page.url
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._page.close()
+
+
+class JobsPage:
+    """Serves the series of several jobs, `port` and `host` as for `MetricsPage`, which it raises
+    as.
+    """
+
+    def __init__(self, port: int = 0, host: str = LOOPBACK) -> None:
+        JobSeries()  # says what is not installed
+        self._jobs: list[JobSeries] = []
+        self._page = _Served(port, host, self)
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return self._page.url
+
+    def add(self) -> JobSeries:
+        """Make the listener of one more job."""
+        self._jobs.append(JobSeries())
+        return self._jobs[-1]
 
     def collect(self) -> Iterator[Metric]:
-        """The figures of now."""
-        tasks = dict(self.report.metrics)
-        if len(tasks) > SUBTASKS_MAX:
-            by_subtask: dict[str, Figures] = {"all": summed(tasks)}
-        else:
-            by_subtask = {str(subtask): tasks[subtask] for subtask in sorted(tasks)}
-        yield from _families("task", by_subtask, has_subtasks=True)
-        coordinators = {
-            f"{operator_id}.{name}": value
-            for operator_id, held in dict(self.report.coordinator_metrics).items()
-            for name, value in held.items()
-        }
-        yield from _families("coordinator", {"": coordinators})
-        yield from _families("committer", {"": self.committed})
+        """The series of now, those of one name together."""
+        return _merged(one.collect for one in self._jobs)
+
+    def restricted_registry(self, names: Iterable[str]) -> JobsPage:
+        """Return the series of these names, as a collector may ask for."""
+        wanted = list(names)
+        some = object.__new__(JobsPage)
+        some._jobs = [one.restricted_registry(wanted) for one in self._jobs]  # type: ignore[misc]
+        return some
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._page.close()
 
 
-def _families(
-    whose: str, by_subtask: Mapping[str, Figures], *, has_subtasks: bool = False
-) -> Iterator[Metric]:
-    """One family for each name, labelled with operator, and subtask where there are some."""
-    from prometheus_client.core import GaugeMetricFamily
-
-    families: dict[str, GaugeMetricFamily] = {}
-    taken: set[tuple[str, str, str]] = set()
-    for subtask, held in by_subtask.items():
-        for full_name, value in held.items():
-            operator, _, name = full_name.rpartition(".")
-            plain = f"epochgate_{whose}_" + re.sub(r"[^a-zA-Z0-9_]", "_", name)
-            # Of two names that differ in other characters alone, the first is shown.
-            if (plain, operator, subtask) in taken or (
-                plain not in families and len(families) >= NAMES_MAX
-            ):
-                continue
-            taken.add((plain, operator, subtask))
-            if plain not in families:
-                labels = ["operator", "subtask"] if has_subtasks else ["operator"]
-                families[plain] = GaugeMetricFamily(plain, f"Counted by a {whose}.", labels=labels)
-            families[plain].add_metric([operator, subtask][: 1 + has_subtasks], value)
-    yield from families.values()
+def _merged(jobs: Iterable[Callable[[], Iterator[Metric]]]) -> Iterator[Metric]:
+    found: dict[str, Metric] = {}
+    for collect in jobs:
+        for metric in collect():
+            if metric.name in found:
+                found[metric.name].samples.extend(metric.samples)
+            else:
+                found[metric.name] = metric
+    yield from found.values()

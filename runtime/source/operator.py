@@ -84,6 +84,7 @@ class SourceOperator(Operator):
         self._ended_watermarks: list[int] = []
         """Of splits that ended since the last announcement: their reader was not idle."""
         self._reported: tuple[int | None, bool] | None = None
+        self._last_snapshot = 0
         self.records_read = 0
         """By this attempt."""
 
@@ -103,6 +104,7 @@ class SourceOperator(Operator):
                 send_source_event=self._send_source_event,
                 wake_after=context.wake_after,
                 now_s=context.now_s,
+                last_snapshot=lambda: self._last_snapshot,
             )
         )
         if reader_state is not None:
@@ -120,7 +122,9 @@ class SourceOperator(Operator):
         """The splits at hand, the position in each, and the reader's own state. Raises
         ValueNotPlain.
         """
-        return ReaderState(self.splits, self._opened.snapshot_state()).to_bytes()
+        state = ReaderState(self.splits, self._opened.snapshot_state()).to_bytes()
+        self._last_snapshot = checkpoint_id
+        return state
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Pass it on."""

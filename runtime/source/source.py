@@ -45,7 +45,8 @@ class Fetched:
 class ReaderContext:
     """The surroundings of a reader; `send_source_event` sends a plain value to the enumerator. A
     reader that has nothing at the moment and knows when it will calls `wake_after`, as an operator
-    does.
+    does. `last_snapshot` returns the checkpoint for which `snapshot_state` was called last in this
+    attempt; 0 before the first.
     """
 
     operator_id: str
@@ -55,6 +56,7 @@ class ReaderContext:
     send_source_event: Callable[[Any], None]
     wake_after: Callable[[float], None] = no_wake_up
     now_s: Callable[[], float] = time.monotonic
+    last_snapshot: Callable[[], int] = int
 
 
 class SourceReader(ABC):

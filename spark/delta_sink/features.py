@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import pyarrow as pa
-
 TAKEN: Final = frozenset(
     {
         "appendOnly",
@@ -29,6 +27,12 @@ TAKEN: Final = frozenset(
 appended files by themselves; and files without deletion vectors may lie beside those with them. The
 library writes to no table with identity columns, used or not.
 """
+NOT_WIDENED: Final = (
+    "a Delta table has wider types by its feature typeWidening, and deltalake writes to "
+    "no table with it. Take --schema-evolution add (schema_evolution in Python): a column then "
+    "keeps its type and takes what fits. Or declare the wider type by --schema (schema) for a "
+    "new table; or have an engine rewrite the table with wider columns, between two runs"
+)
 OF_VERSIONS: Final = 5
 """Up to this version of writers, a table has no list of features, and any of the above."""
 APPEND_ONLY: Final = "delta.appendOnly"
@@ -77,21 +81,3 @@ def hindrance(
         found = f"it forgets its applications after a while ({_FORGETS})"
         return found, "The job could not tell what it has committed; remove that property."
     return None
-
-
-def hindrance_of_growth(schema: pa.Schema) -> tuple[str, str] | None:
-    """Return why the columns of a table with this schema cannot grow, and the way on; None if they
-    can.
-    """
-    for field in schema:
-        if _has_required(field.type):
-            found = f"a field within {field.name!r} is required, and columns are to grow"
-            return found, "Leave --schema-evolution (schema_evolution in Python) out."
-    return None
-
-
-def _has_required(kind: pa.DataType) -> bool:
-    inner = [kind.field(number) for number in range(kind.num_fields)]
-    if pa.types.is_map(kind):  # whose keys are required in every table
-        return _has_required(kind.item_type)
-    return any(not one.nullable or _has_required(one.type) for one in inner)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from epochgate.errors import UsageError
 from epochgate.runtime import (
     CommittableOperator,
     Committer,
@@ -21,6 +22,7 @@ from epochgate.runtime import (
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.counting_sink import CountingSink
+from epochgate.spark.delta_sink.features import NOT_WIDENED
 from epochgate.spark.delta_sink.log import DeltaLog
 from epochgate.spark.delta_sink.target import PARTITIONED, DeltaTarget, place_of
 from epochgate.spark.files.evolution import SchemaEvolution
@@ -66,13 +68,18 @@ class DeltaSink(CountingSink):
     partition_by: tuple[str, ...] = ()
     evolution: SchemaEvolution = "none"
 
+    def __post_init__(self) -> None:
+        """Raises UsageError."""
+        if self.evolution == "widen":
+            raise UsageError(NOT_WIDENED)
+
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
         return TableSinkWriter(
             DELTA,
             context,
             self.file_bytes,
-            may_grow=self.evolution != "none",
+            evolution=self.evolution,
             open_objects=self.open_objects,
         )
 
@@ -130,4 +137,6 @@ class DeltaSink(CountingSink):
         if not isinstance(committer, DeltaCommitter):
             raise TypeError(f"a DeltaSink has no {type(committer).__name__}")
         target = committer.target
-        return SchemaProvider(operator_id, target.schema(), self.evolution, target.told())
+        return SchemaProvider(
+            operator_id, target.schema(), self.evolution, target.told(), DELTA.rules
+        )

@@ -23,7 +23,7 @@ from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
-from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance, hindrance_of_growth
+from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance
 from epochgate.spark.delta_sink.log import DeltaLog, refusal_of
 from epochgate.spark.delta_sink.owner import Owner
 from epochgate.spark.delta_sink.ownership import (
@@ -43,7 +43,7 @@ from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableUnusable
 from epochgate.spark.tables.staged import Staged, StagedFiles
 from epochgate.spark.tables.staged_objects import StagedObjects
-from epochgate.spark.tables.types import bare
+from epochgate.spark.tables.types import bare, hindrance_of_growth
 
 _RESTORED = (
     "Restore the table to which it has committed (with its working directory, which lies beside it)"

@@ -18,6 +18,7 @@ import pyarrow as pa
 from epochgate.errors import UsageError
 from epochgate.spark.files.asked import Reading, ReadingChanged
 from epochgate.spark.files.column_names import NamesUnusable, require_usable
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.files.dialect import other_delimiter, show_delimiter
 from epochgate.spark.files.errors import (
     DelimiterDoubtful,
@@ -29,6 +30,7 @@ from epochgate.spark.files.evolution import (
     difference,
     is_readable_as,
     merged,
+    other_names,
     wider,
     with_one_of,
 )
@@ -39,6 +41,7 @@ from epochgate.spark.files.layout import (
     describe,
     fill_types,
     has_same_columns,
+    in_order,
     infer_schema,
     is_readable_from,
     normal_schema,
@@ -56,6 +59,7 @@ from epochgate.spark.files.partitions import (
     root_of,
 )
 from epochgate.spark.files.sampling import Sample
+from epochgate.spark.files.sheets import SheetLines
 from epochgate.spark.files.source_columns import (
     SourceColumnInFile,
     described,
@@ -85,7 +89,7 @@ class Layouts:
     """The layouts of a source's files so far; a split refers to its own by index."""
 
     def __init__(self, source: str, reading: Reading) -> None:
-        self._source, self._reading = source, reading
+        self._source, self._reading, self.dialect = source, reading, reading.dialect
         self._layouts: list[SourceLayout] = []
         self._first_path = ""
         self._partition_types: dict[str, pa.DataType] = {}
@@ -156,6 +160,8 @@ class Layouts:
             self._require_delimiter(path, first.names, first.text)
             if reading.dialect.header:
                 names = read_header(file, reading.dialect, reading.encoding).names
+        elif isinstance(file, SheetLines):
+            names = file.names
         elif file_format == "jsonl":
             require_lines(file)
         if reading.schema is not None:
@@ -173,9 +179,10 @@ class Layouts:
         )
         if inferred is None:
             return None
+        inferred = in_order(inferred, names or inferred.names)
         require_usable(path, inferred, self._wanted())
         known = self._with_known_types(inferred)
-        may_lack = file_format != "csv" or bool(self._layouts)
+        may_lack = names is None or bool(self._layouts)
         return self._add(path, file_format, self._hinted(path, file_format, known, may_lack))
 
     def to_list(self) -> list[bytes]:
@@ -211,7 +218,7 @@ class Layouts:
             )
         if before.dialect != reading.dialect:
             raise ReadingChanged(
-                "--delimiter, --quote, --escape, --no-header, --null",
+                "--delimiter, --quote, --escape, --no-header, --null, --row-tag, --sheet",
                 before.dialect,
                 reading.dialect,
             )
@@ -247,7 +254,7 @@ class Layouts:
     def _of_known(self, path: str, names: tuple[str, ...] | None) -> pa.Schema:
         known = self._layouts[0].schema
         if names is not None and not self._reading.rescues and set(names) != set(known.names):
-            raise SchemaChanged(path, _named(names, known), self._first_path, describe(known))
+            raise SchemaChanged(path, other_names(names, known), self._first_path, describe(known))
         return known
 
     def _others(self, path: str, file_format: Format, names: Sequence[str]) -> Others:
@@ -277,7 +284,7 @@ class Layouts:
             if hint.name in elsewhere:
                 continue
             if file_format not in TYPED and not is_readable_from(file_format, hint.type):
-                raise TypeUnreadable(hint.name, str(hint.type), file_format)
+                raise TypeUnreadable(hint.name, spark_type(hint.type), file_format)
             if hint.name not in schema.names:
                 if not may_lack or hint.name.lower() in map(str.lower, schema.names):
                     raise HintUnused(path, hint.name, schema.names)
@@ -289,7 +296,7 @@ class Layouts:
             if hint.name in schema.names:
                 found = schema.field(hint.name).type
                 if not is_readable_as(found, hint.type):
-                    wrong = [f"{hint.name}: expected {hint.type}, found {found}"]
+                    wrong = difference(pa.schema([(hint.name, found)]), pa.schema([hint]))
                     raise SchemaChanged(path, wrong, HINTED, describe(self._reading.hints))
         return self._hinted(path, file_format, schema, self._reading.evolution != "none")
 
@@ -317,7 +324,7 @@ class Layouts:
             self._require_columns(path, given, names, partitions)
         for column in given:
             if column.name not in partitions and not is_readable_from(file_format, column.type):
-                raise TypeUnreadable(column.name, str(column.type), file_format)
+                raise TypeUnreadable(column.name, spark_type(column.type), file_format)
         return self._add(path, file_format, given)
 
     def _require_columns(
@@ -330,9 +337,9 @@ class Layouts:
         lacking = [one for one in given if one.name not in found and one.name not in elsewhere]
         rescues = self._reading.rescues
         may_lack = rescues or self._reading.evolution != "none"
-        wrong = [f"{one.name}: {one.type} is missing" for one in lacking if not may_lack]
+        wrong = [] if may_lack else difference(pa.schema([]), pa.schema(lacking))
         wrong += [
-            f"{one.name}: {one.type} NOT NULL is missing"
+            f"{one.name}: {spark_type(one.type)} NOT NULL is missing"
             for one in lacking
             if may_lack and not one.nullable
         ]
@@ -437,13 +444,6 @@ class Layouts:
                 f"columns {sorted(missing)} are not in {path!r}, which has {names}. "
                 "Ask for at least one of these by --columns (columns in Python)."
             )
-
-
-def _named(names: tuple[str, ...], known: pa.Schema) -> list[str]:
-    return [
-        *(f"{name} is new" for name in names if name not in known.names),
-        *(f"{one.name}: {one.type} is missing" for one in known if one.name not in names),
-    ]
 
 
 def _columns(projection: Iterable[str] | None) -> str:

@@ -96,7 +96,7 @@ class RecordBlocks:
         if isinstance(error, NotText):
             column, reason = None, cause_of(error, self._reopened)
         elif isinstance(error, ValueInvalid):
-            column, reason = error.column, error.reason
+            column, reason, raw = error.column, error.reason, error.record or raw
         else:
             assert isinstance(self._parser, RecordParser)
             column, reason = self._parser.explain(error, raw)

@@ -11,6 +11,7 @@ and in tasks.
 from __future__ import annotations
 
 import os
+import time
 import zlib
 from typing import BinaryIO, Final, Literal, NamedTuple
 
@@ -74,6 +75,12 @@ def is_content(checksum: int, of: int | None) -> bool:
 
 
 def describe_stamp(stamp: Stamp) -> str:
-    """A stamp in a message."""
+    """A stamp in a message.
+
+    >>> describe_stamp(Stamp(7, 1_795_660_881_697_145_391))
+    '7 bytes, modified at 2026-11-26T02:41:21.697145391Z'
+    """
     etag = f", ETag {stamp.etag}" if stamp.etag else ""
-    return f"{stamp.size_bytes} bytes, modified at {stamp.modified_ns} ns{etag}"
+    seconds, ns = divmod(stamp.modified_ns, 10**9)
+    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{stamp.size_bytes} bytes, modified at {at}.{ns:09}Z{etag}"

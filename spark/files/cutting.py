@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from epochgate.spark.files.compression import Compression
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.records import has_inner_line_ends
-from epochgate.spark.files.split import Format
+from epochgate.spark.files.split import DOCUMENTS, Format
 
 
 def row_group_ranges(
@@ -62,7 +62,7 @@ def byte_ranges(
 ) -> list[tuple[int, int]]:
     """First byte and the one after the last, of each share."""
     count = -(-size // bytes_target)
-    if compression != "none" or file_format == "json" or count == 1:
+    if compression != "none" or file_format in DOCUMENTS or count == 1:
         return [(0, size)]
     if file_format == "csv":
         file.seek(0)

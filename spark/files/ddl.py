@@ -34,6 +34,9 @@ _PLAIN = {
     "timestamp_ltz": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+_SAME = ("byte", "short", "integer", "long", "real", "timestamp_ltz")
+"""Other names of types that have one."""
+_WRITTEN = {kind: name.upper() for name, kind in _PLAIN.items() if name not in _SAME}
 _DECIMAL = ("decimal", "dec", "numeric")
 _TEXT_OF_LENGTH = ("varchar", "char")
 _NAMES = sorted({*_PLAIN, "decimal(p,s)", "varchar(n)", "array<t>", "map<k,v>", "struct<f: t>"})
@@ -67,6 +70,25 @@ def parse_schema(text: str, option: str = SCHEMA) -> pa.Schema:
         return _Parser(" ".join(text.split())).schema()
     except SchemaUnreadable as error:
         raise SchemaUnreadable(*error.args[:3], option) from None
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """The type as Spark's DDL writes it; as Arrow does, where Spark has no such type.
+
+    >>> spark_type(pa.list_(pa.int64())), spark_type(pa.decimal128(10, 2)), spark_type(pa.uint8())
+    ('ARRAY<BIGINT>', 'DECIMAL(10,2)', 'uint8')
+    """
+    if kind in _WRITTEN:
+        return _WRITTEN[kind]
+    if pa.types.is_decimal128(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"MAP<{spark_type(kind.key_type)}, {spark_type(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{one.name}: {spark_type(one.type)}' for one in kind)}>"
+    return str(kind)
 
 
 class _Parser:

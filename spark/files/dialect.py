@@ -1,5 +1,5 @@
 """The form in which the fields of a CSV file are written: delimiter, quotes, escapes, header, and
-no value.
+no value; and where the records of XML documents and of workbooks stand.
 
 Decides which dialects can be read, and when a delimiter is surely the wrong one: the header is one
 column and another delimiter that is common stands in it, outside of quotes. Pure values; used on
@@ -33,6 +33,8 @@ class Dialect:
     columns of text as well; none for those that mean it in columns of other types by custom (an
     empty field, NA, null and the like). escape: an ASCII character that takes its meaning from the
     one behind it within quotes, or everywhere without a quote; empty, or the quote, for none.
+    row_tag: the name of the element of XML that is a record. sheet: the name of the sheet of a
+    workbook, or its number from 1; empty for the first. header: of a sheet, too.
 
     Raises DialectUnusable.
     """
@@ -42,6 +44,8 @@ class Dialect:
     header: bool = True
     null: tuple[str, ...] | None = None
     escape: str = ""
+    row_tag: str = ""
+    sheet: str = ""
 
     def __post_init__(self) -> None:
         if self.escape == self.quote:
@@ -66,13 +70,16 @@ class Dialect:
     def to_list(self) -> list[Any]:
         """A list of plain values, for msgpack."""
         null = None if self.null is None else list(self.null)
-        return [self.delimiter, self.quote, self.header, null, *([self.escape] * bool(self.escape))]
+        rest = [self.escape, self.row_tag, self.sheet]
+        while rest and not rest[-1]:
+            rest.pop()
+        return [self.delimiter, self.quote, self.header, null, *rest]
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> Dialect:
         """Inverse of `to_list`; `ValueError` for anything else."""
-        delimiter, quote, header, null, *escape = values
-        return cls(delimiter, quote, header, None if null is None else tuple(null), *escape)
+        delimiter, quote, header, null, *rest = values
+        return cls(delimiter, quote, header, None if null is None else tuple(null), *rest)
 
 
 def delimiter_named(text: str) -> str:

@@ -12,8 +12,8 @@ When a known file is another: see `content`. With other content, found here or b
 an error ("fail"); or what was read of it stays, and the rest of it is left out and recorded, and
 its new content is left out as well ("skip") or is all taken as that of another file ("new").
 
-How files are cut: see `cutting`. How what is known, waits or was left out is kept: see `known`,
-`pending` and `skipped`.
+How files are cut: see `cutting`. How what is known, waits, was taken or left out is kept: see
+`known`, `pending`, `taken` and `skipped`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Unpack
 
 import msgpack
@@ -38,21 +38,21 @@ from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, 
 from epochgate.spark.files.errors import (
     BadFile,
     FileChanged,
-    IncompatibleState,
-    MixedFormats,
     SourceEmpty,
     SourceUnreadable,
-    UnknownFormat,
 )
 from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, is_utf_8, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
     ends_within_line,
+    one_format_of,
     shares_of,
+    stamp_if_there,
     take_badly_named,
     unreadable,
 )
+from epochgate.spark.files.kept import LAYOUTS_SINCE, STATE_VERSION, Kept, kept_in, unpacked
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
@@ -63,10 +63,8 @@ from epochgate.spark.files.sampling import Sample
 from epochgate.spark.files.settling import Settling, usual_settle_s
 from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.files.split import TYPED, FileSplit, Format, SkippedFile, SourceLayout
+from epochgate.spark.files.taken import TakenFile, TakenFiles
 
-STATE_VERSION = 6
-_READABLE_VERSIONS = (1, 2, 3, 4, 5, STATE_VERSION)
-_SEGMENTS_SINCE, _LAYOUTS_SINCE, _PARTS_SINCE, _SKIPPED_SINCE = 3, 4, 5, 6
 SPLIT_BYTES_TARGET = 64 << 20
 
 
@@ -117,6 +115,8 @@ class FileEnumeration:
         self._layouts = Layouts(self.source, Reading.of(reading))
         self._known = KnownFiles()
         self._pending = PendingSplits()
+        self.taken = TakenFiles()
+        """The files whose splits were given to readers, as far as these have told."""
         self.skipped = SkippedFiles()
         """Files left out because they are bad, here or by readers, if bad files are skipped."""
         self.unread: Counter[str] = Counter()
@@ -156,6 +156,11 @@ class FileEnumeration:
         """Files that were found and may still be being written."""
         return tuple(self._settling.files)
 
+    @property
+    def settle_s(self) -> float:
+        """The seconds for which a file must not have changed to be taken."""
+        return self._settling.settle_s
+
     def next_split(self) -> FileSplit | None:
         """Give out the next split; none if there is none now."""
         return self._pending.next()
@@ -173,7 +178,6 @@ class FileEnumeration:
         before the one that an error names are enumerated, and the next call begins with that file.
         `ObjectStoreError` if a store does not answer.
         """
-        new: list[FileSplit] = []
         listing = self._access.find(self.source, may_be_none=bool(self._known) or self._follow)
         paths = listing.files
         for bad in take_badly_named(paths):
@@ -183,24 +187,44 @@ class FileEnumeration:
         if self._layouts.newest is None:
             are_complete = self._settling.settle_s == 0
             self._layouts.sample = Sample(paths, self._opened, are_complete=are_complete)
-        for path, listed in paths.items():
-            stamp = listed or self._stamp(path)
-            if stamp is not None and stamp.size_bytes == 0:
-                self.unread[EMPTY] += 1
-                continue
-            known = self._known.find(path)
-            if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
-                continue
-            if known is None and not self._modified.has(stamp):
-                self.unread[OTHER_TIME] += 1
-                continue
-            if self._settling.is_over(path, stamp):
-                self._known.require_not_merged(path, paths)
-                new.extend(self._take_as_it_is(path, stamp))
+        new = self._take_new(paths, self.unread)
         if not self._follow and not self._known and not self._settling.files:
             raise SourceEmpty(self.source, told(self.unread))
         if self._forget_after_s < math.inf:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
+        return new
+
+    def look_at(self, named: Mapping[str, Stamp | None]) -> list[FileSplit]:
+        """Look at these paths alone, or at all files while no layout is known, and return the
+        splits of those that are new files of the source. Raises what `discover` raises:
+        SourceUnreadable, UnknownFormat, MixedFormats, FileChanged and so on.
+        """
+        if self._layouts.newest is None:
+            return self.discover()
+        paths = self._access.named(self.source, named)
+        for path in named.keys() - paths.keys():
+            self._settling.end(path)
+        return self._take_new(paths, Counter())
+
+    def _take_new(self, paths: Mapping[str, Stamp | None], unread: Counter[str]) -> list[FileSplit]:
+        new: list[FileSplit] = []
+        for path, listed in paths.items():
+            stamp = listed or self._stamp(path)
+            if stamp is not None and stamp.size_bytes == 0:
+                unread[EMPTY] += 1
+                continue
+            if stamp is None:
+                self._settling.end(path)
+                continue
+            known = self._known.find(path)
+            if known is not None and is_as_it_was(known.stamp, stamp):
+                continue
+            if known is None and not self._modified.has(stamp):
+                unread[OTHER_TIME] += 1
+                continue
+            if self._settling.is_over(path, stamp):
+                self._known.require_not_merged(path, paths)
+                new.extend(self._take_as_it_is(path, stamp))
         return new
 
     def _opened(self, path: str, listed: Stamp | None) -> BinaryIO:
@@ -210,7 +234,7 @@ class FileEnumeration:
         is_taken = self._modified.has(stamp) and self._settling.is_over(path, stamp)
         if file_format is None or file_format in TYPED or not is_taken:
             raise ValueError("it is not taken now")
-        return self._access.open(path, stamp, compression, file_format)
+        return self._access.open(path, stamp, compression, file_format, self._layouts.dialect)
 
     def pass_over(self) -> None:
         """Know what is there and complete, so that only what comes later is taken. Raises what
@@ -232,8 +256,10 @@ class FileEnumeration:
 
     def take_superseded(self) -> list[str]:
         """The segments that became needless since the last call; an earlier snapshot needs them."""
-        superseded = [*self._known.superseded, *self._pending.superseded]
-        self._known.superseded, self._pending.superseded = [], []
+        superseded: list[str] = []
+        for kept in (self._known, self._pending, self.taken):
+            superseded += kept.superseded
+            kept.superseded = []
         return superseded
 
     def _take_as_it_is(self, path: str, stamp: Stamp | None) -> list[FileSplit]:
@@ -249,7 +275,7 @@ class FileEnumeration:
 
     def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
         """Know the file, and return its splits; none if it was known, or is not yet complete."""
-        file_format, compression = self._format_of(path)
+        file_format, compression = one_format_of(path, self._format, self._layouts)
         known = self._known.find(path)
         if known is not None and self._is_left_out(path, stamp, known, file_format):
             return []
@@ -257,6 +283,7 @@ class FileEnumeration:
         layouts = self._layouts.copy()
         checksum: int | None = None
         splits: list[FileSplit] = []
+        is_bad = False
         try:
             checksum = checksum_of_file(self._access, path, stamp, file_format)
             if self._is_being_written(path, stamp, file_format, compression):
@@ -285,9 +312,12 @@ class FileEnumeration:
             if not self._settling.is_over(path, stamp, looks_torn=True):
                 return []
             self._leave_out(path, bad)
+            is_bad = True
         if self._settling.settle_s > 0 and not self._is_still(path, stamp):
             self._layouts = layouts
             return []
+        if not splits and not is_bad:
+            self.taken.note_without_rows(path, delivery, stamp, self._now())
         self._known.add(path, KnownFile(stamp, checksum, delivery))
         self._settling.end(path)
         self._pending.append(splits)
@@ -299,13 +329,17 @@ class FileEnumeration:
         other._layouts = self._layouts.copy()
         other._known, other._settling = self._known.copy(), self._settling.copy()
         other._pending, other.skipped = self._pending.copy(), self.skipped.copy()
+        other.taken = self.taken.copy()
         return other
 
     def scout(self) -> FileEnumeration:
         """A copy that looks for what is new elsewhere; pending and skipped is what it finds."""
         other = self.copy()
-        other._pending, other.skipped = PendingSplits(), SkippedFiles()
+        other._begin_to_find()
         return other
+
+    def _begin_to_find(self) -> None:
+        self._pending, self.skipped, self.taken = PendingSplits(), SkippedFiles(), TakenFiles()
 
     def take_found(self) -> Found:
         """Hand over what was found since the last call, or since the scout was made."""
@@ -314,19 +348,30 @@ class FileEnumeration:
             self._known.take_changes(),
             self._pending,
             self.skipped,
+            self.taken,
             self._settling.copy(),
             self.unread,
         )
-        self._pending, self.skipped = PendingSplits(), SkippedFiles()
+        self._begin_to_find()
         return found
 
-    def adopt(self, found: Found) -> None:
-        """Take over what the scout of this enumeration has found, each time that it has."""
+    def adopt(self, found: Found) -> list[TakenFile]:
+        """Take over what the scout of this enumeration has found, each time that it has. Return the
+        files without rows.
+        """
         self._layouts, self._settling = found.layouts, found.settling
         self.unread = found.unread
         self._known.adopt(found.known)
         self.skipped.take_over(found.skipped)
         self._pending.take_over(found.pending)
+        return self.taken.take_over(found.taken)
+
+    def still_there(self) -> Iterator[TakenFile]:
+        """The records of files that were there at the last look. Raises SegmentLost."""
+        for record in self.taken.records(self._segments):
+            known = self._known.find(record.path)
+            if known is not None and known.gone_at is None and known.delivery == record.delivery:
+                yield record
 
     def snapshot(self) -> bytes:
         """The layout, files seen, splits pending and files skipped, as versioned msgpack."""
@@ -335,9 +380,7 @@ class FileEnumeration:
             self.source,
             self._layouts.first_path,
             self._layouts.to_list(),
-            self._known.to_list(),
-            self._pending.to_list(),
-            self.skipped.to_list(),
+            *Kept(self._known, self._pending, self.skipped, self.taken).to_lists(),
         ]
         packed: bytes = msgpack.packb(values)
         return packed
@@ -348,31 +391,12 @@ class FileEnumeration:
         Raises `IncompatibleState` for another version, and `UsageError` for another source or other
         columns.
         """
-        version, *values = msgpack.unpackb(data)
-        if version not in _READABLE_VERSIONS:
-            raise IncompatibleState("enumeration of files", version, STATE_VERSION)
-        source, first_path, layouts, known, pending, skipped = values
-        if source != self.source:
-            raise UsageError(
-                f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
-                "same source, or start from the beginning with a new target and a new "
-                "--checkpoint-dir (checkpoint_directory in Python)."
-            )
-        if version < _LAYOUTS_SINCE:
+        version, first_path, layouts, *lists = unpacked(data, self.source)
+        if version < LAYOUTS_SINCE:
             layouts = Layouts.from_earlier(layouts)
         self._layouts.restore(first_path, layouts)
-        self._known = (
-            KnownFiles.from_earlier(known)
-            if version < _SEGMENTS_SINCE
-            else KnownFiles.from_list(known, self._segments)
-        )
-        self._pending = (
-            PendingSplits.from_earlier(pending)
-            if version < _PARTS_SINCE
-            else PendingSplits.from_list(pending, self._segments)
-        )
-        skipped = [[], skipped] if version < _SKIPPED_SINCE else skipped
-        self.skipped = SkippedFiles.from_list(skipped, self._segments)
+        kept = kept_in(version, lists, self._segments)
+        self._known, self._pending, self.skipped, self.taken = kept
         self._settling.files.clear()
 
     def _leave_out(self, path: str, bad: BadFile | UsageError) -> None:
@@ -384,13 +408,7 @@ class FileEnumeration:
         self.skipped.add(SkippedFile(path, path, position, reason))
 
     def _stamp(self, path: str) -> Stamp | None:
-        """None for a file that is gone since it was listed."""
-        try:
-            return self._access.stamp_of(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise unreadable(path, error) from error
+        return stamp_if_there(self._access, path)
 
     def _is_still(self, path: str, stamp: Stamp) -> bool:
         now = self._stamp(path)
@@ -425,20 +443,3 @@ class FileEnumeration:
             and ends_within_line(self._access, path, stamp, file_format, compression)
             and not self._settling.is_over(path, stamp, looks_torn=True)
         )
-
-    def _format_of(self, path: str) -> tuple[Format, Compression]:
-        file_format, compression = format_of(path, self._format)
-        if file_format is None:
-            raise UnknownFormat(path)
-        layout = self._layouts.newest
-        if layout is not None and layout.format != file_format:
-            raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
-        return file_format, compression
-
-
-def segments_in(snapshot: bytes) -> set[str]:
-    """The names of the segments that a snapshot of an enumeration refers to."""
-    version, _, _, _, known, pending, skipped = msgpack.unpackb(snapshot)
-    names = KnownFiles.segments_of(known) if version >= _SEGMENTS_SINCE else set()
-    names |= PendingSplits.segments_of(pending) if version >= _PARTS_SINCE else set()
-    return names | (SkippedFiles.segments_of(skipped) if version >= _SKIPPED_SINCE else set())

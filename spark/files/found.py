@@ -14,6 +14,7 @@ from epochgate.spark.files.known import Changes
 from epochgate.spark.files.pending import PendingSplits
 from epochgate.spark.files.settling import Settling
 from epochgate.spark.files.skipped import SkippedFiles
+from epochgate.spark.files.taken import TakenFiles
 
 
 @dataclass(frozen=True)
@@ -26,5 +27,6 @@ class Found:
     known: Changes
     pending: PendingSplits
     skipped: SkippedFiles
+    taken: TakenFiles
     settling: Settling
     unread: Counter[str]

@@ -18,13 +18,19 @@ from epochgate.spark.files.agreement import Layouts
 from epochgate.spark.files.compression import Compression
 from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.cutting import byte_ranges, chunk_ranges, row_group_ranges
-from epochgate.spark.files.errors import BadFile, BadRow, SourceUnreadable
+from epochgate.spark.files.errors import (
+    BadFile,
+    BadRow,
+    MixedFormats,
+    SourceUnreadable,
+    UnknownFormat,
+)
 from epochgate.spark.files.finding import escaped, is_utf_8
-from epochgate.spark.files.layout import FirstRecordBad, cause_of
+from epochgate.spark.files.layout import FirstRecordBad, cause_of, format_of
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.reader import READ_ERRORS
 from epochgate.spark.files.rejected import position_of
-from epochgate.spark.files.split import TYPED, Format
+from epochgate.spark.files.split import DOCUMENTS, TYPED, Format
 
 Seen = TypeVar("Seen")
 
@@ -36,6 +42,29 @@ def take_badly_named(paths: dict[str, Stamp | None]) -> list[BadFile]:
         del paths[path]
     cause = "its name is no UTF-8; rename the file"
     return [BadFile(escaped(path), escaped(path), "its name", cause) for path in bad]
+
+
+def stamp_if_there(access: FileAccess, path: str) -> Stamp | None:
+    """The file's stamp as of now; none for one that is gone. Raises SourceUnreadable, or one of
+    OBJECT_ERRORS.
+    """
+    try:
+        return access.stamp_of(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def one_format_of(path: str, given: Format | None, layouts: Layouts) -> tuple[Format, Compression]:
+    """The format of a file, which is that of all. Raises UnknownFormat or MixedFormats."""
+    file_format, compression = format_of(path, given)
+    if file_format is None:
+        raise UnknownFormat(path)
+    layout = layouts.newest
+    if layout is not None and layout.format != file_format:
+        raise MixedFormats(layouts.first_path, layout.format, path, file_format)
+    return file_format, compression
 
 
 def checksum_of_file(access: FileAccess, path: str, stamp: Stamp, file_format: Format) -> int:
@@ -51,7 +80,7 @@ def ends_within_line(
     """Return whether the last line of a text file has no end, so that its writer may be at it; of a
     compressed one that does not show. Raises what `checksum_of_file` raises.
     """
-    if file_format in (*TYPED, "json") or compression != "none":
+    if file_format in (*TYPED, *DOCUMENTS) or compression != "none":
         return False
 
     def last_byte() -> bytes:
@@ -96,7 +125,7 @@ def shares_of(
                 if layouts[layout].numbers_rows:
                     bytes_target = stamp.size_bytes  # as below
                 return layout, chunk_ranges(chunks.count, stamp.size_bytes, bytes_target)
-        with access.open(path, stamp, compression, file_format) as text:
+        with access.open(path, stamp, compression, file_format, layouts.dialect) as text:
             found = layouts.of_text(path, file_format, text)
             if found is None:
                 return 0, []
@@ -107,7 +136,8 @@ def shares_of(
     except OBJECT_ERRORS as error:
         raise unreadable(path, error) from error
     except READ_ERRORS as error:
-        reopened = partial(access.open, path, stamp, compression, file_format)
+        form = layouts.dialect
+        reopened = partial(access.open, path, stamp, compression, file_format, form)
         if isinstance(error, FirstRecordBad):
             offset, column, reason = error.args
             with contextlib.closing(LineCounter(reopened)) as lines:

@@ -2,14 +2,12 @@
 
 Decides where a record begins and ends, and nothing else of it: a line is the record as it stands in
 the file, with a blank for each line end between its values. What stands between records, and a
-record that does not end, makes the file bad there. No more than one record and a block is kept. So
-all that is said of JSON lines holds for documents, where a line counts as a record's number. Runs
-on the driver and in tasks.
+record that does not end, makes the file bad there. No more than one record and a block is kept.
+Runs on the driver and in tasks.
 """
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -22,63 +20,6 @@ _TOKEN = re.compile(rb'"(?:[^"\\\n\r]|\\.)*+"|["\[\]{}]')
 _SCALAR = re.compile(rb'"(?:[^"\\\n\r]|\\.)*+"|[^\s,\]\[{}"]+')
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _SHOWN_MAX = 40
-
-
-class JsonDocuments(io.BufferedIOBase):
-    """The records of `raw` as lines; it closes the file with itself."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self._begin()
-
-    def _begin(self) -> None:
-        self._raw.seek(0)
-        self._lines = _lines(self._raw)
-        self._ready, self._at = b"", 0
-        self._error: ValueError | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()
-
-    def read(self, size: int | None = -1) -> bytes:
-        """All lines before a fault are given out before it is raised."""
-        wanted = 1 << 62 if size is None or size < 0 else size
-        parts, has = [self._ready], len(self._ready)
-        while has < wanted and self._error is None:
-            try:
-                line = next(self._lines, None)
-            except ValueError as error:
-                self._error = error
-                break
-            if line is None:
-                break
-            parts.append(line)
-            has += len(line)
-        data = b"".join(parts)
-        found, self._ready = data[:wanted], data[wanted:]
-        if wanted and not found and self._error is not None:
-            raise self._error
-        self._at += len(found)
-        return found
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        assert whence == io.SEEK_SET, "a place is counted from the beginning"
-        if offset < self._at:
-            self._begin()
-        while self._at < offset and self.read(min(offset - self._at, _BLOCK_BYTES)):
-            pass
-        return self._at
 
 
 class _Text:
@@ -155,7 +96,8 @@ def _end_of(data: bytes) -> int:
     return 0
 
 
-def _lines(raw: BinaryIO) -> Iterator[bytes]:
+def lines_of_json(raw: BinaryIO) -> Iterator[bytes]:
+    """The records. Raises ValueError for what is none, behind those before it."""
     text = _Text(raw)
     while first := text.next():
         if first == b"[":

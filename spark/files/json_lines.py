@@ -9,6 +9,7 @@ Runs in a task, and on the driver for the sample from which types are inferred.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Literal
@@ -20,9 +21,10 @@ from epochgate.spark.files.json_guard import BLANK, Look, are_digits_kept, look_
 from epochgate.spark.files.json_types import TYPE_DEPTH_MAX, schema_of, widened, with_others
 from epochgate.spark.files.json_values import RecordReader, whole_record
 from epochgate.spark.files.records import BYTE_ORDER_MARK
-from epochgate.spark.files.rejected import MISSING, ValueInvalid
+from epochgate.spark.files.rejected import MISSING, ValueInvalid, faults_of
 from epochgate.spark.files.rescuing import RESCUED, rescued_json, with_rescued
-from epochgate.spark.files.split import SourceLayout
+from epochgate.spark.files.round_trip import typed
+from epochgate.spark.files.split import OF_TEXTS, SourceLayout
 from epochgate.spark.files.times import is_time, times_of
 
 _LARGE = 2.0**63
@@ -35,12 +37,15 @@ class LinesUnsure(ValueError):
     """A block of JSON lines is to be read line by line."""
 
 
-def infer_json(sample: bytes) -> pa.Schema | None:
+def infer_json(sample: bytes, of_texts: bool = False) -> pa.Schema | None:
     """The columns of JSON lines; null where there is no value, none if there is no record.
 
-    Lines that are no records are left out. Raises ValueInvalid if no line is one.
+    Lines that are no records are left out. of_texts: as for `schema_of`. Raises ValueInvalid if no
+    line is one.
     """
     try:
+        if of_texts:
+            raise LinesUnsure
         look = _looked_at(sample, for_doubles=True)
         table = _parsed(sample, look, None, "infer")
     except LinesUnsure:
@@ -52,12 +57,14 @@ def infer_json(sample: bytes) -> pa.Schema | None:
     for line in sample.decode().split("\n"):
         if line.strip(BLANK):
             try:
-                records.append(whole_record(line))
+                # What fits in a faulty record tells types as well.
+                faulty = faults_of(line) if of_texts else None
+                records.append(whole_record(line if faulty is None else faulty[0]))
             except ValueInvalid as error:
                 wrong = wrong or error
     if not records and wrong is not None:
         raise ValueInvalid(None, f"no line is a record; of the first, {wrong}")
-    schema = schema_of(records) if records else None
+    schema = schema_of(records, of_texts) if records else None
     if schema is not None and not schema:
         raise ValueInvalid(None, "no record has a field")
     return schema
@@ -84,6 +91,8 @@ class JsonLines:
 
     def __init__(self, layout: SourceLayout, path: str = "") -> None:
         self._layout, self._path = layout, path
+        self._of_texts = layout.format in OF_TEXTS
+        self._infers_times = self._of_texts and layout.is_inferred
         self._others: Literal["infer", "ignore", "error"] = (
             "infer"
             if layout.takes_new_fields
@@ -137,7 +146,7 @@ class JsonLines:
             lines.pop()
         columns = self._columns
         if self._others == "infer":
-            found = _found_in(lines)
+            found = _found_in(lines, self._of_texts)
             found = _apart(found) if self._layout.rescues else found
             columns = pa.schema(with_others(columns, found))
         is_inferred = self._layout.is_inferred
@@ -146,6 +155,7 @@ class JsonLines:
             is_inferred,
             leaves_out_others=self._others == "ignore",
             declared=self._layout.hinted,
+            of_texts=self._of_texts,
         )
         rows: list[dict[str, Any]] = []
         rescued: list[str | None] = []
@@ -171,9 +181,16 @@ class JsonLines:
 
     def _row(self, reader: RecordReader, line: str) -> tuple[dict[str, Any], str | None]:
         """The values of one line, and what is rescued of it."""
+        faulty = faults_of(line) if self._of_texts else None
+        if faulty is not None:
+            line, faults, reason = faulty
+            if not faults or not self._layout.rescues:
+                raise ValueInvalid(next(iter(faults), None), reason, line)
         if not self._layout.rescues:
             return reader.read(line), None
         row, texts = reader.rescue(line)
+        if faulty is not None:
+            texts |= {name: json.dumps(text) for name, text in faults.items()}
         return row, rescued_json(self._path, texts)
 
     def _with_times(self, table: pa.Table) -> pa.Table:
@@ -181,7 +198,9 @@ class JsonLines:
             if self._texts.field(place).type != field.type:
                 found = table.column(place).combine_chunks()
                 try:
-                    column = _converted(found, widened(field.type, found.type))
+                    kind = widened(field.type, found.type)
+                    is_inferred = self._infers_times and field.name not in self._layout.hinted
+                    column = _converted(found, kind, is_inferred)
                 except pa.ArrowInvalid as error:
                     raise LinesUnsure from error
                 table = table.set_column(place, field.name, column)
@@ -215,7 +234,7 @@ def _parsed(
     return table
 
 
-def _found_in(lines: list[str]) -> pa.Schema:
+def _found_in(lines: list[str], of_texts: bool) -> pa.Schema:
     records = []
     for line in lines:
         if line.strip(BLANK):
@@ -223,7 +242,7 @@ def _found_in(lines: list[str]) -> pa.Schema:
                 records.append(whole_record(line))
             except ValueInvalid:
                 continue
-    return schema_of(records)
+    return schema_of(records, of_texts)
 
 
 def _apart(columns: pa.Schema) -> pa.Schema:
@@ -249,17 +268,26 @@ def _as_text(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_time(kind) else kind
 
 
-def _converted(found: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values with times for texts, in each place where the type has one."""
+def _converted(found: pa.Array, kind: pa.DataType, is_inferred: bool) -> pa.Array:
+    """The values with times for texts, in each place where the type has one. Raises ArrowInvalid,
+    also where an inferred time would not be printed again.
+    """
     if found.type == kind:
         return found
     if pa.types.is_struct(kind):
-        parts = [_converted(found.field(place), one.type) for place, one in enumerate(kind)]
+        parts = [
+            _converted(found.field(place), one.type, is_inferred) for place, one in enumerate(kind)
+        ]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=found.is_null())
     if pa.types.is_list(kind):
-        values = _converted(found.values, kind.value_type)
+        values = _converted(found.values, kind.value_type, is_inferred)
         return pa.ListArray.from_arrays(found.offsets, values, type=kind, mask=found.is_null())
-    return times_of(found, kind)
+    if not is_inferred:
+        return times_of(found, kind)
+    values = typed(pa.chunked_array([found]), kind)
+    if values is None:
+        raise pa.ArrowInvalid("an inferred time would not be printed again")
+    return values.combine_chunks()
 
 
 def _floats(values: pa.Table | pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:

@@ -2,7 +2,10 @@
 
 Decides: strings are text; numbers are of the first type of which each, printed, is the same number
 again; a field whose values are of several kinds, or whose numbers fit no type, is text. Leaves to
-others: parsing (`json_values`). Pure; used on the driver, and in tasks for new fields.
+others: parsing (`json_values`). Where no kinds of values are told apart but by their texts (XML,
+sheets), a text that prints again as a time is one, an empty one tells nothing, an array and its
+item are arrays, and a text beside an object is a field of it. Pure; used on the driver, and in
+tasks for new fields.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from epochgate.spark.files.json_guard import is_printed_again
-from epochgate.spark.files.json_values import Number
+from epochgate.spark.files.json_values import VALUE, Number
+from epochgate.spark.files.round_trip import CLOCK, DAY, MOMENT, typed
 
 TYPE_DEPTH_MAX = 50
 """A type nested deeper than this is text: the serialized form of Arrow's types has a limit."""
@@ -21,11 +25,14 @@ _DIGITS_MAX = 38
 _EXACT_DIGITS_MAX = 15
 
 
-def schema_of(records: Iterable[dict[str, Any]]) -> pa.Schema:
-    """The columns of these records, in the order in which they come; null without a value."""
-    found = _Seen()
+def schema_of(records: Iterable[dict[str, Any]], of_texts: bool = False) -> pa.Schema:
+    """The columns of these records, in the order in which they come; null without a value.
+    of_texts: whether the kinds of values are told by their texts.
+    """
+    found = _SeenTexts() if of_texts else _Seen()
     for record in records:
-        found.see(record)
+        # A text beside the fields of a record is one of them.
+        _Seen.see(found, record)
     return pa.schema([(name, field.type_at(1)) for name, field in found.fields.items()])
 
 
@@ -65,10 +72,10 @@ class _Seen:
         if isinstance(value, dict):
             for name, one in value.items():
                 if (field := self.fields.get(name)) is None:
-                    field = self.fields[name] = _Seen()
+                    field = self.fields[name] = type(self)()
                 field.see(one)
         elif isinstance(value, list):
-            self._item = self._item or _Seen()
+            self._item = self._item or type(self)()
             for one in value:
                 self._item.see(one)
         elif isinstance(value, Number):
@@ -106,3 +113,44 @@ class _Seen:
         if self._is_whole and self._has_38_digits:
             return pa.int64() if self._has_64_bits else pa.decimal128(_DIGITS_MAX, 0)
         return pa.float64() if self._is_double and not self._is_whole else pa.string()
+
+
+class _SeenTexts(_Seen):
+    """The same of records that are made of texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: list[str] = []
+        self._is_list = False
+
+    def see(self, value: Any) -> None:
+        """Take one value into account; those of an array as if they stood in its place."""
+        if isinstance(value, list):
+            self._is_list = True
+            for one in value:
+                self.see(one)
+        elif isinstance(value, dict):
+            # The text beside children is of this place, where others may be texts alone.
+            for one in [value[VALUE]] if VALUE in value else []:
+                self.see(one)
+            super().see({name: one for name, one in value.items() if name != VALUE})
+        elif value != "":
+            super().see(value)
+            if type(value) is str:
+                self._texts.append(value)
+
+    def type_at(self, depth: int) -> pa.DataType:
+        kinds, self._kinds = self._kinds, self._kinds - {dict}
+        own = self._type_of_texts() if self._kinds == {str} else super().type_at(depth + 1)
+        self._kinds = kinds
+        if dict in kinds and depth <= TYPE_DEPTH_MAX:
+            fields = [(name, one.type_at(depth + 1)) for name, one in self.fields.items()]
+            said = [] if kinds == {dict} else [(VALUE, own)]
+            own = pa.struct([*fields, *said]) if fields or said else pa.string()
+        return pa.list_(own) if self._is_list else own
+
+    def _type_of_texts(self) -> pa.DataType:
+        texts = pa.chunked_array([self._texts], pa.string())
+        return next(
+            (one for one in (DAY, CLOCK, MOMENT) if typed(texts, one) is not None), pa.string()
+        )

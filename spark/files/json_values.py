@@ -20,14 +20,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.files.json_guard import BLANK, DEPTH_MAX, depth_of, is_printed_again
 from epochgate.spark.files.rejected import ValueInvalid
+from epochgate.spark.files.round_trip import typed
 from epochgate.spark.files.times import is_time, times_of
 
 Read = Callable[[str, int], tuple[Any, int]]
 """Reads the value that begins at an index; returns it, and the index behind it."""
 _SURROGATE = "a half of a pair of surrogates, as \\ud800, is no character"
 _SHOWN_MAX = 200
+VALUE = "_VALUE"
+"""The field of a text beside others, in records that are made of texts."""
 _WHOLE_DIGITS_MAX = 20
 _string: Callable[[str, int, bool], tuple[str, int]] = vars(decoder)["scanstring"]
 _blanks = re.compile(f"[{BLANK}]*+").match
@@ -82,7 +86,10 @@ class RecordReader:
 
     is_inferred: whether no user has declared them, so that a double has to print its number again.
     leaves_out_others: whether fields that are no columns are left out, instead of refused.
-    declared: columns that a user has declared all the same.
+    declared: columns that a user has declared all the same. of_texts: whether the records are made
+    of texts, so that an empty one is no value unless a column is of text, a declared type takes
+    each text that has a value of it, a value may stand for an array or an object of it alone, and
+    an inferred time has to print its text again.
     """
 
     def __init__(
@@ -91,8 +98,9 @@ class RecordReader:
         is_inferred: bool,
         leaves_out_others: bool,
         declared: Container[str] = (),
+        of_texts: bool = False,
     ) -> None:
-        self._leaves_out_others = leaves_out_others
+        self._leaves_out_others, self._of_texts = leaves_out_others, of_texts
         self._reads = {
             one.name: self._reader(one.type, is_inferred and one.name not in declared)
             for one in columns
@@ -160,13 +168,15 @@ class RecordReader:
     def _reader(self, kind: pa.DataType, is_inferred: bool) -> Read:
         if pa.types.is_struct(kind):
             reads = {one.name: self._reader(one.type, is_inferred) for one in kind}
-            return _nested("{", kind, lambda line, at: self._members(line, at, reads))
+            alone = reads.get(VALUE) if self._of_texts else None
+            return _nested("{", kind, lambda line, at: self._members(line, at, reads), alone)
         if _is_list(kind):
             read = self._reader(kind.value_type, is_inferred)
-            return _nested("[", kind, lambda line, at: self._items(line, at, read))
+            alone = read if self._of_texts else None
+            return _nested("[", kind, lambda line, at: self._items(line, at, read), alone)
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return _read_text
-        return _plain(kind, is_inferred)
+        return _plain(kind, is_inferred, self._of_texts)
 
 
 def whole_record(line: str) -> dict[str, Any]:
@@ -238,13 +248,20 @@ def _over_members(line: str, at: int, close: str, member: Callable[[str, int], i
         at = _over_blanks(line, at + 1)
 
 
-def _nested(opening: str, kind: pa.DataType, read_all: Read) -> Read:
+def _nested(opening: str, kind: pa.DataType, read_all: Read, alone: Read | None) -> Read:
+    """Reads what begins with a bracket; `alone` what may stand for it, as the one value in it."""
+
     def read(line: str, at: int) -> tuple[Any, int]:
         if line.startswith(opening, at):
             return read_all(line, at)
         value, end = _as_it_stands(line, at)
+        if value is not None and alone is not None:
+            if opening == "{" and value == "":
+                return None, end
+            found, end = alone(line, at)
+            return ([found] if opening == "[" else {VALUE: found}), end
         if value is not None:
-            raise _Unfit(f"{_shown(line[at:end])} is no {kind}")
+            raise _Unfit(f"{_shown(line[at:end])} is no {spark_type(kind)}")
         return None, end
 
     return read
@@ -263,12 +280,14 @@ def _read_text(line: str, at: int) -> tuple[str | None, int]:
     return None if value is None else line[at:end], end
 
 
-def _plain(kind: pa.DataType, is_inferred: bool) -> Read:
+def _plain(kind: pa.DataType, is_inferred: bool, of_texts: bool) -> Read:
     convert = _converter(kind, is_inferred)
+    if of_texts:
+        convert = _of_text(kind, convert, is_inferred)
 
     def read(line: str, at: int) -> tuple[Any, int]:
         value, end = _whole(line, at)
-        if value is None:
+        if value is None or (of_texts and value == ""):
             return None, end
         try:
             found = convert(value)
@@ -277,8 +296,10 @@ def _plain(kind: pa.DataType, is_inferred: bool) -> Read:
         if found is None:
             shown = _shown(line[at:end])
             if is_inferred and pa.types.is_floating(kind) and isinstance(value, Number):
-                raise _Unfit(f"{shown} is no {kind}: as that it would be {float(value)!r}")
-            raise _Unfit(f"{shown} is no {kind}")
+                raise _Unfit(
+                    f"{shown} is no {spark_type(kind)}: as that it would be {float(value)!r}"
+                )
+            raise _Unfit(f"{shown} is no {spark_type(kind)}")
         return found, end
 
     return read
@@ -303,6 +324,29 @@ def _converter(kind: pa.DataType, is_inferred: bool) -> Callable[[Any], Any]:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return lambda value: value.encode() if _is_text(value) else None
     return lambda value: None
+
+
+def _of_text(
+    kind: pa.DataType, convert: Callable[[Any], Any], is_inferred: bool
+) -> Callable[[Any], Any]:
+    """The same of values that are texts: a declared type takes each text that has a value of it,
+    and an inferred time no text that it would not print again.
+    """
+
+    def inferred(value: Any) -> Any:
+        if not is_time(kind):
+            return convert(value)
+        values = typed(pa.chunked_array([[value]]), kind) if _is_text(value) else None
+        return None if values is None else values[0].value
+
+    def declared(value: Any) -> Any:
+        plain = value.strip() if _is_text(value) else value
+        found = convert(plain)
+        if found is not None or is_time(kind) or not isinstance(plain, str):
+            return found
+        return pa.scalar(str(plain)).cast(kind).as_py()
+
+    return inferred if is_inferred else declared
 
 
 def _to_whole(kind: pa.DataType) -> Callable[[Any], int | None]:

@@ -20,6 +20,7 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from epochgate.spark.files.compression import REFUSED, Compression, compression_of
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.json_lines import infer_json
 from epochgate.spark.files.parsing import RecordParser, no_value_of, parse_csv, without
@@ -34,7 +35,7 @@ from epochgate.spark.files.records import (
 )
 from epochgate.spark.files.rejected import ValueInvalid, raw_text
 from epochgate.spark.files.round_trip import infer
-from epochgate.spark.files.split import TYPED, Format, SourceLayout
+from epochgate.spark.files.split import OF_TEXTS, TYPED, Format, SourceLayout
 from epochgate.spark.files.text import NotText, as_utf8, explain
 
 _FORMATS: dict[str, Format] = {
@@ -45,6 +46,9 @@ _FORMATS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".xml": "xml",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
 }
 
 _OF_SPREADSHEETS = re.compile(r'"?sep=.{0,2}"?\s*', re.IGNORECASE)
@@ -250,9 +254,12 @@ def _schema_of(
         return None
     if file_format == "csv":
         return _schema_of_csv(sample, names, dialect, leaves_bad_rows, others)
-    own = infer_json(sample)
+    of_texts = file_format in OF_TEXTS
+    own = infer_json(sample, of_texts)
     more = others(()).json_lines
-    return infer_json(b"\n".join((sample, more))) if own is not None and more else own
+    if own is None or not more:
+        return own
+    return infer_json(b"\n".join((sample, more)), of_texts)
 
 
 def _schema_of_csv(
@@ -315,7 +322,7 @@ def has_same_columns(one: pa.Schema, other: pa.Schema) -> bool:
 
 def is_readable_from(file_format: Format, kind: pa.DataType) -> bool:
     """Return whether files of a format of text can hold values of the type."""
-    if file_format == "csv":
+    if file_format in ("csv", "excel"):
         return not pa.types.is_nested(kind)
     if pa.types.is_map(kind):
         return False
@@ -327,19 +334,27 @@ def describe(schema: pa.Schema) -> str:
     """A schema on one line.
 
     >>> describe(pa.schema([("a", pa.int64()), ("b", pa.string())]))
-    'a: int64, b: string'
+    'a: BIGINT, b: STRING'
     """
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+    return ", ".join(f"{field.name}: {spark_type(field.type)}" for field in schema)
 
 
 def declared(schema: pa.Schema) -> str:
     """The columns by name, with their types and whether they may lack values.
 
     >>> declared(pa.schema([pa.field("b", pa.string()), pa.field("a", pa.int64(), nullable=False)]))
-    'a: int64 not null, b: string'
+    'a: BIGINT NOT NULL, b: STRING'
     """
-    told = {one.name: f"{one.type}{'' if one.nullable else ' not null'}" for one in schema}
+    told = {
+        one.name: f"{spark_type(one.type)}{'' if one.nullable else ' NOT NULL'}" for one in schema
+    }
     return ", ".join(f"{name}: {told[name]}" for name in sorted(told))
+
+
+def in_order(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The columns in this order, and those that no value was found of."""
+    known = {one.name: one.type for one in schema}
+    return pa.schema([(name, known.get(name, pa.null())) for name in names])
 
 
 def fill_types(schema: pa.Schema) -> pa.Schema:

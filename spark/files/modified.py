@@ -49,12 +49,13 @@ def parse_modified(after: str | None, before: str | None) -> ModifiedBetween:
     1000000000
     """
     return ModifiedBetween(
-        -math.inf if after is None else _ns_of("modified-after", after),
-        math.inf if before is None else _ns_of("modified-before", before),
+        -math.inf if after is None else parse_time_ns("modified-after", after),
+        math.inf if before is None else parse_time_ns("modified-before", before),
     )
 
 
-def _ns_of(option: str, text: str) -> int:
+def parse_time_ns(option: str, text: str) -> int:
+    """Read a time that an option names, as ns since 1970. Raises TimeUnreadable."""
     try:
         time = datetime.datetime.fromisoformat(text)
     except ValueError:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.files.dialect import Dialect, other_delimiter, show_delimiter
 from epochgate.spark.files.quoting import Quoting, RecordMalformed
 from epochgate.spark.files.records import BYTE_ORDER_MARK
@@ -203,8 +204,8 @@ class RecordParser:
                 advice = ""
                 if conversion[2] == "" and self._layout.dialect.null is not None:
                     advice = "; give --null '' (null in Python) as well if it means no value"
-                return name, f"{conversion[2][:_SHOWN_MAX]!r} is no {conversion[1]}{advice}"
-            return name, f"{match[2]} ({self._type_of(name)})"
+                return name, f"{conversion[2][:_SHOWN_MAX]!r} is no {self._type_of(name)}{advice}"
+            return name, f"{match[2]} (the column is {self._type_of(name)})"
         if match := _CSV_FIELDS.search(message):
             return None, (
                 f"{_counted(match[2])}, expected {match[1]} ({', '.join(self._names)})"
@@ -271,8 +272,7 @@ class RecordParser:
 
     def _type_of(self, name: str) -> str:
         index = self._layout.schema.get_field_index(name)
-        kind = self._layout.schema.field(index).type if index >= 0 else "unknown"
-        return f"the column is {kind}"
+        return spark_type(self._layout.schema.field(index).type) if index >= 0 else "unknown"
 
 
 def _said(texts: Mapping[str, str | None]) -> dict[str, str]:
@@ -289,7 +289,9 @@ def instants_of(name: str, there: pa.ChunkedArray, kind: pa.TimestampType) -> pa
         return times_of(there, kind)
     except pa.ArrowInvalid as error:
         found = re.search(r"'(.*?)'", str(error))
-        raise ValueInvalid(name, f"{found[0] if found else error} is no {kind}") from error
+        raise ValueInvalid(
+            name, f"{found[0] if found else error} is no {spark_type(kind)}"
+        ) from error
 
 
 def delimiter_advice(text: str, dialect: Dialect) -> str:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from epochgate.errors import UsageError
 from epochgate.runtime.objects.client import is_remote
 from epochgate.spark.files.checkpoint_directory import checkpoint_of
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.files.object_finding import root_of_url
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -45,7 +46,8 @@ class PartitionValueInvalid(UsageError):
     def __str__(self) -> str:
         path, column, text, kind = self.args
         return (
-            f"{path!r} lies in a directory {column}={text}, and {text!r} is no {kind}, which the "
+            f"{path!r} lies in a directory {column}={text}, and {text!r} is no {spark_type(kind)}, "
+            f"which the "
             f"column {column!r} is. Give the column another type by --schema (schema in Python), "
             f"such as '{column} STRING', rename the directory, or start with --on-bad-file skip "
             "(on_bad_file), which records the file and continues without it."

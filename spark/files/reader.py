@@ -283,7 +283,8 @@ class SplitReader:
         now = SplitPosition(offset) if position is None else position
         skip, rows, rejected = now.skip_rows, now.rows, now.rejected
         conformer = Conformer(layout, split)
-        reopened = partial(self._access.open, split.path, stamp, split.compression, split.format)
+        form = split.compression, split.format, layout.dialect
+        reopened = partial(self._access.open, split.path, stamp, *form)
         try:
             with (
                 reopened() as file,
@@ -347,7 +348,8 @@ class SplitReader:
         self, split: FileSplit, stamp: Stamp | None, position: str, error: BaseException
     ) -> BadFile:
         now = stamp or Stamp(split.size_bytes, split.modified_ns, split.etag)
-        reopened = partial(self._access.open, split.path, now, split.compression, split.format)
+        form = split.compression, split.format, self._layout.dialect
+        reopened = partial(self._access.open, split.path, now, *form)
         return BadFile(split.path, split.split_id, position, cause_of(error, reopened))
 
     def _header(self, file: BinaryIO, split: FileSplit) -> Header | None:

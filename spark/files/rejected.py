@@ -6,7 +6,8 @@ Decides the columns of the table of rejected rows. Leaves to others: what makes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal
 
@@ -28,12 +29,12 @@ REJECTED_SCHEMA = pa.schema(
 
 class ValueInvalid(ValueError):
     """A value does not fit its column: the column's name, none if it is the record that is wrong;
-    why.
+    why; the record, where a line only stands for it.
     """
 
-    def __init__(self, column: str | None, reason: str) -> None:
+    def __init__(self, column: str | None, reason: str, record: str | None = None) -> None:
         super().__init__(column, reason)
-        self.column, self.reason = column, reason
+        self.column, self.reason, self.record = column, reason, record
 
     def __str__(self) -> str:
         return self.reason
@@ -80,3 +81,27 @@ def raw_text(data: bytes, encoding: str) -> str:
     '1,M\\xfcller'
     """
     return data.rstrip(b"\r\n").decode(encoding, "backslashreplace")
+
+
+_FAULTY = "!"
+"""Begins a line that is no record, among those that are made of a document."""
+
+
+def faulty_line(record: str, faults: Mapping[str, str], reason: str) -> bytes:
+    """A line that says why a record is none: what there is of it as JSON, and the texts that stand
+    where a column has no value.
+    """
+    told = json.dumps([record, dict(faults), reason], ensure_ascii=False)
+    return f"{_FAULTY}{told}\n".encode()
+
+
+def faults_of(line: str) -> tuple[str, dict[str, str], str] | None:
+    """Read such a line: the record, the texts and the reason; none if it is another.
+
+    >>> faults_of(faulty_line("{}", {"a": "#N/A"}, "an error").decode())
+    ('{}', {'a': '#N/A'}, 'an error')
+    """
+    if not line.startswith(_FAULTY):
+        return None
+    record, faults, reason = json.loads(line[1:])
+    return record, faults, reason

@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epochgate.spark.files.ddl import spark_type
+
 WHOLE, LARGE, DOUBLE = pa.int64(), pa.decimal128(38, 0), pa.float64()
 TRUTH, DAY, CLOCK, MOMENT = (
     pa.bool_(),
@@ -77,9 +79,9 @@ def why_not(text: str, kind: pa.DataType) -> str:
     """Tell why this one text is no value of the type, for a person.
 
     >>> why_not("007", pa.int64()), why_not("x", pa.int64())
-    ("'007' is no int64: as that it would be '7'", "'x' is no int64")
+    ("'007' is no BIGINT: as that it would be '7'", "'x' is no BIGINT")
     """
-    what = f"{text[:_SHOWN_MAX]!r} is no {kind}"
+    what = f"{text[:_SHOWN_MAX]!r} is no {spark_type(kind)}"
     try:
         value = pa.scalar(text).cast(kind)
     except pa.ArrowInvalid:

@@ -22,6 +22,7 @@ from epochgate.runtime.objects.errors import OBJECT_ERRORS
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.condition import Comparison, ConditionWrong
 from epochgate.spark.files.content import Stamp, is_as_it_was
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.files.partitions import partition_value
 from epochgate.spark.files.split import FileSplit, SourceLayout
 
@@ -125,7 +126,8 @@ class RowFilter:
     def _scalar(self, one: Comparison, operand: Any, kind: pa.DataType) -> pa.Scalar:
         """The operand in the column's type, or in its own where the type has no such number."""
         problem = ConditionWrong(
-            self._text, f"column {one.column!r} is {kind}, and cannot be compared with {operand!r}"
+            self._text,
+            f"column {one.column!r} is {spark_type(kind)}, and cannot be compared with {operand!r}",
         )
         if not _is_comparable(operand, kind):
             raise problem

@@ -21,9 +21,13 @@ from epochgate.spark.files.errors import IncompatibleState
 from epochgate.spark.files.rescuing import RESCUED
 from epochgate.spark.files.source_columns import SourceColumns, counts_rows, schema_of, without
 
-Format = Literal["parquet", "orc", "avro", "binary", "csv", "jsonl", "json", "text"]
+Format = Literal["parquet", "orc", "avro", "binary", "csv", "jsonl", "json", "xml", "excel", "text"]
 TYPED: Final = ("parquet", "orc", "avro", "binary")
 """Formats whose files tell their types, and have chunks of rows."""
+DOCUMENTS: Final = ("json", "xml", "excel")
+"""Formats whose records are read as JSON lines, each file in one piece."""
+OF_TEXTS: Final = ("xml", "excel")
+"""Those of them that do not tell texts and other values apart as JSON does."""
 
 LAYOUT_VERSION = 5
 _READABLE_LAYOUTS = (1, 2, 3, 4, LAYOUT_VERSION)
@@ -220,7 +224,7 @@ class SourceLayout:
         """The layout of the same files, read as these columns; what else they have is left
         out, and refused where no user has declared the columns.
         """
-        columns = without(columns, self.added)
+        columns = without(columns, self.added, rescues=self.rescues)
         own = [field for field in columns if field.name not in self.partitions.names]
         named = [
             columns.field(field.name) if field.name in columns.names else field
@@ -234,7 +238,7 @@ class SourceLayout:
             takes_new_fields=False,
             leaves_out_others=not is_inferred,
             is_inferred=is_inferred and self.format not in TYPED,
-            hinted=(),
+            hinted=self.hinted if is_inferred else (),
         )
 
     def to_bytes(self) -> bytes:

@@ -1,10 +1,10 @@
-"""Files added to a partitioned Iceberg table, each with the partition that its values tell.
+"""Files added to an Iceberg table, each with the partition that its values tell.
 
 Decides nothing: a task has put rows of one partition into a file, by transforms of its own; here
 the library's make the partition of the least and of the greatest value, which have to agree, or of
 the first one where the file does not tell these, as of texts of more than 4 KiB. The library's own
-way takes no buckets, and none of a column of which the table keeps no statistics.
-Runs on the driver.
+way takes no buckets, none of a column of which the table keeps no statistics, and no file that
+does not itself say which columns are required. Runs on the driver.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import partition_record_value
 from pyiceberg.table import TableProperties, Transaction
-from pyiceberg.transforms import VoidTransform
+from pyiceberg.transforms import VoidTransform, parse_transform
 from pyiceberg.typedef import Record
 
 from epochgate.spark.parquet_sink.errors import CommittableDamaged
@@ -39,10 +39,22 @@ def add_files(
     if metadata.name_mapping() is None:
         mapping = metadata.schema().name_mapping.model_dump_json()
         transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
-    producer = transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append()
+    update = transaction.update_snapshot(snapshot_properties=dict(summary))
+    merges = metadata.properties.get(TableProperties.MANIFEST_MERGE_ENABLED) == "true"
+    is_whole = metadata.spec().is_unpartitioned()
+    producer = update.merge_append() if is_whole and merges else update.fast_append()
     for path in paths:
         producer.append_data_file(_data_file(transaction.table_metadata, io, path))
     producer.commit()
+
+
+def divide(transaction: Transaction, transforms: Sequence[str]) -> None:
+    """Partition the table by these transforms, written as tasks are told them."""
+    if transforms:
+        with transaction.update_spec() as update:
+            for written in transforms:
+                transform, _, column = written.partition(" ")
+                update.add_field(column, parse_transform(transform))
 
 
 def _data_file(metadata: Any, io: Any, path: str) -> DataFile:

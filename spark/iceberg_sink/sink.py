@@ -26,6 +26,7 @@ from epochgate.spark.iceberg_sink.target import IcebergTarget
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 from epochgate.spark.tables.committer import TableCommitter
+from epochgate.spark.tables.transforms import require_transformable, transforms_of
 from epochgate.spark.tables.writer import TableSinkWriter
 from epochgate.spark.values.fitting import require_held
 from epochgate.spark.values.formats import ICEBERG
@@ -41,8 +42,10 @@ class IcebergSink(CountingSink):
 
     properties: of the catalog, beside those that its configuration has; kept on the driver's side
     of what is printed, as they may hold passwords. file_bytes: a file ends once it is as large, or
-    with its checkpoint. evolution: "add" lets new columns become columns of the table.
-    `open_table`, `files` and `open_objects`: with what it writes, for tests.
+    with its checkpoint. evolution: "add" lets new columns become columns of the table, "widen" also
+    types wider ones. partition_by: the transforms of a new table's partitions, such as "day(at)",
+    "bucket(16,id)" or a column's name; those of one that is there if none are given. `open_table`,
+    `files` and `open_objects`: with what it writes, for tests.
     """
 
     catalog: str
@@ -53,15 +56,15 @@ class IcebergSink(CountingSink):
     open_table: Callable[[str, str, Mapping[str, str]], IcebergTable] = IcebergTable
     files: FileSystem | None = None
     open_objects: Callable[[str], ObjectStore] = open_url
+    partition_by: tuple[str, ...] = ()
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
-        may_grow = self.evolution != "none"
         return TableSinkWriter(
             ICEBERG,
             context,
             self.file_bytes,
-            may_grow=may_grow,
+            evolution=self.evolution,
             transforms=True,
             open_objects=self.open_objects,
         )
@@ -76,6 +79,8 @@ class IcebergSink(CountingSink):
             start.run_id,
             files=self.files,
             open_objects=self.open_objects,
+            partition_by=self.partition_by,
+            evolution=self.evolution,
         )
         try:
             target.claim(start.restored_checkpoint, start=start)
@@ -85,10 +90,11 @@ class IcebergSink(CountingSink):
             raise
 
     def accepts(self, schema: pa.Schema) -> None:
-        """Raises TypeNotInTable, ColumnNeverFits, and what the catalog raises."""
+        """Raises TypeNotInTable, ColumnNeverFits, PartitionUnusable, and as the catalog does."""
         ICEBERG.accepts(schema)
         if self.evolution != "none":
             return  # The columns may change until the rows are there.
+        require_transformable(ICEBERG.schema(schema), transforms_of(self.partition_by))
         table = self.open_table(self.catalog, self.table, self.properties)
         try:
             if table.load():
@@ -104,4 +110,6 @@ class IcebergSink(CountingSink):
         if not isinstance(committer, IcebergCommitter):
             raise TypeError(f"an IcebergSink has no {type(committer).__name__}")
         target = committer.target
-        return SchemaProvider(operator_id, target.schema(), self.evolution, target.told())
+        return SchemaProvider(
+            operator_id, target.schema(), self.evolution, target.told(), ICEBERG.rules
+        )

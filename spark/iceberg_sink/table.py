@@ -32,6 +32,8 @@ MERGING = "commit.manifest-merge.enabled"
 IO = "py-io-impl"
 WAREHOUSE = "warehouse"
 _LOCAL = "file://"
+VERSION_MAX = 2
+"""Of the format; manifests of a newer one are not written by the library."""
 _OF_STORES = {
     "s3.endpoint": "AWS_ENDPOINT_URL",
     "s3.access-key-id": "AWS_ACCESS_KEY_ID",
@@ -87,6 +89,8 @@ class IcebergTable:
             "epochgate.spark.iceberg_sink.partitions", what=what, extra=extra
         )
         self._table: Any = None
+        self.partitions_when_made: tuple[str, ...] = ()
+        """The transforms by which a commit that brings the first columns partitions the table."""
         self._parents: dict[int, int | None] = {}
 
     def load(self) -> bool:
@@ -179,9 +183,10 @@ class IcebergTable:
         return dict(self._table.properties)
 
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them."""
+        """The columns as Arrow has them; those that are required may have no null."""
         found = self._arrow.schema_to_pyarrow(self._table.schema(), include_field_ids=False)
-        return ICEBERG.schema(found)
+        both = zip(found, ICEBERG.schema(found), strict=True)
+        return pa.schema([_demanding(one, made) for one, made in both])
 
     def demands(self) -> str:
         """Return what the table demands of its writers and this sink cannot keep; "" if nothing."""
@@ -189,18 +194,25 @@ class IcebergTable:
             if found := self._unsplittable(one):
                 return found
         for field in self._table.schema().fields:
-            if found := _unwritable(field.name, field.field_type, is_required=field.required):
+            if found := _unwritable(field.name, field.field_type):
                 return found
-        if self._table.metadata.format_version > 2:
-            return f"it is of format version {self._table.metadata.format_version}"
+        version: int = self._table.metadata.format_version
+        if version > VERSION_MAX:
+            return (
+                f"it is of format version {version}, and the library pyiceberg writes up to "
+                f"{VERSION_MAX} ('format-version' = '{VERSION_MAX}')"
+            )
         return ""
 
     def transforms(self) -> list[str]:
-        """Return the transforms by which new files are partitioned, as tasks are told them."""
+        """Return the transforms by which new files are partitioned, as tasks are told them; void
+        ones, of which nothing is made, are none.
+        """
         schema = self._table.schema()
         return [
             f"{one.transform} {schema.find_column_name(one.source_id)}"
             for one in self._table.spec().fields
+            if str(one.transform) != "void"
         ]
 
     def _unsplittable(self, field: Any) -> str:
@@ -221,10 +233,12 @@ class IcebergTable:
         return any(one.summary is not None and one.summary[key] == value for one in found)
 
     def rows(self) -> int:
-        """The rows of the newest snapshot."""
+        """The rows of the newest snapshot, but for those that are deleted by their values."""
         snapshot = self._table.current_snapshot()
         summary = None if snapshot is None else snapshot.summary
-        return 0 if summary is None else int(summary["total-records"] or 0)
+        if summary is None:
+            return 0
+        return int(summary["total-records"] or 0) - int(summary["total-position-deletes"] or 0)
 
     def has_lost(self, snapshot: int) -> bool:
         """Return whether a snapshot that the table still knows is no ancestor of the newest."""
@@ -293,14 +307,12 @@ class IcebergTable:
             for schema in columns:
                 with transaction.update_schema() as update:
                     update.union_by_name(schema)
+            if columns and not self._table.schema().fields:
+                self._partitions.divide(transaction, self.partitions_when_made)
             if replaces:
                 transaction.delete(self._expressions.AlwaysTrue())
-            if paths and not self._table.spec().is_unpartitioned():
+            if paths:
                 self._partitions.add_files(transaction, self._table.io, paths, summary)
-            elif paths:
-                transaction.add_files(
-                    list(paths), snapshot_properties=dict(summary), check_duplicate_files=False
-                )
             else:
                 producer = transaction.update_snapshot(snapshot_properties=dict(summary))
                 producer.fast_append().commit()
@@ -379,22 +391,33 @@ class IcebergTable:
             raise TableOvertaken(self.shown, str(error)) from error
 
 
-def _unwritable(name: str, kind: Any, *, is_required: bool) -> str:
+def _unwritable(name: str, kind: Any) -> str:
     """Return what cannot be kept of a column, or of what is in it; "" if everything can."""
-    if is_required:
-        return f"{name!r} is required, and this sink's files say of no value that it must be there"
     if hasattr(kind, "fields"):
-        inner = [(one.name, one.field_type, one.required) for one in kind.fields]
+        inner = [(one.name, one.field_type) for one in kind.fields]
     elif hasattr(kind, "value_type"):
-        inner = [("value", kind.value_type, kind.value_required)]
+        inner = [("key", kind.key_type), ("value", kind.value_type)]
     elif hasattr(kind, "element_type"):
-        inner = [("element", kind.element_type, kind.element_required)]
+        inner = [("element", kind.element_type)]
     elif _OF_NO_ARROW_TYPE.match(str(kind)):
         return f"{name!r} is {kind}, which this sink does not write"
     else:
         return ""
-    found = (_unwritable(f"{name}.{part}", of, is_required=must) for part, of, must in inner)
+    found = (_unwritable(f"{name}.{part}", of) for part, of in inner)
     return next(filter(None, found), "")
+
+
+def _demanding(found: pa.Field, made: pa.Field) -> pa.Field:
+    """The field that was made, required as the one that was found, and so within."""
+    one, kind = found.type, made.type
+    if pa.types.is_struct(kind):
+        both = zip(one, kind, strict=True)
+        kind = pa.struct([_demanding(inner, other) for inner, other in both])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_type, _demanding(one.item_field, kind.item_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_demanding(one.value_field, kind.value_field))
+    return pa.field(made.name, kind, found.nullable)
 
 
 def _database_errors() -> tuple[type[Exception], ...]:

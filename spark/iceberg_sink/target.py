@@ -22,7 +22,7 @@ import pyarrow as pa
 from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
-from epochgate.spark.files.evolution import can_hold, have_common_types
+from epochgate.spark.files.evolution import SchemaEvolution, can_hold, merged
 from epochgate.spark.files.layout import describe
 from epochgate.spark.iceberg_sink.errors import OutcomeUnknown, TableOvertaken, TableRolledBack
 from epochgate.spark.iceberg_sink.table import IcebergTable
@@ -31,6 +31,9 @@ from epochgate.spark.parquet_sink.errors import OutputSchemaChanged, TargetUnrea
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
 from epochgate.spark.tables.staged import RUNS_REMEMBERED, Staged, StagedFiles
 from epochgate.spark.tables.staged_objects import StagedObjects
+from epochgate.spark.tables.transforms import require_transformable, transforms_of
+from epochgate.spark.tables.types import bare, hindrance_of_growth
+from epochgate.spark.values.formats import ICEBERG
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +71,13 @@ class IcebergTarget:
         *,
         files: FileSystem | None = None,
         open_objects: Callable[[str], ObjectStore] = open_url,
+        partition_by: Sequence[str] = (),
+        evolution: SchemaEvolution = "none",
     ) -> None:
-        """Raises what `open_table` raises."""
+        """partition_by: of a new table, as users write transforms. Raises what `open_table` raises,
+        and PartitionUnusable.
+        """
+        self._asked, self._evolution = transforms_of(partition_by), evolution
         self._table = open_table()
         self._shown = f"the Iceberg table {self._table.shown}"
         self._job_id, self._run_id = job_id, run_id
@@ -77,7 +85,7 @@ class IcebergTarget:
         self._key = f"epochgate.{hashlib.sha256(job_id.encode()).hexdigest()[:16]}"
         self._driver, self._runs, self._identity = 0, tuple[str, ...](), ""
         self._commits = self._held = 0
-        self._open_objects, self._partitions = open_objects, ""
+        self._open_objects, self._transforms = open_objects, tuple[str, ...]()
         self._staged: Staged
         self.directory = ""
 
@@ -116,8 +124,17 @@ class IcebergTarget:
                 raise TableTakenOver(self._shown, self._run_id)
         if demands := self._table.demands():
             raise TableUnusable(self._shown, demands, "Give another table.")
+        if self._evolution != "none" and (hindered := hindrance_of_growth(self._table.schema())):
+            raise TableUnusable(self._shown, *hindered)
         self.directory, self._identity = self._table.directory, self._table.identity
-        self._partitions = ", ".join(self._table.transforms())
+        self._transforms = self._transforms_now()
+        if self._asked and self._transforms != self._asked:
+            one, other = (", ".join(some) or "nothing" for some in (self._transforms, self._asked))
+            raise TableUnusable(
+                self._shown,
+                f"it is partitioned by {one}, and this start asks for {other}",
+                "Leave --partition-by (partition_by in Python) out, or give a new table.",
+            )
         if is_url(self.directory):
             self._staged = StagedObjects(self._open_objects(self.directory), self._table)
             return
@@ -125,6 +142,13 @@ class IcebergTarget:
         files = LocalFileSystem.of_table(self.directory) if given is None else given
         self._staged = StagedFiles(files, self.directory, data)
         files.make_directory(data)
+
+    def _transforms_now(self) -> tuple[str, ...]:
+        """The transforms of the table; of one without columns, those that it is to have."""
+        if not self._table.schema().names:
+            self._table.partitions_when_made = self._asked
+            return self._asked
+        return tuple(self._table.transforms())
 
     def last_committed(self) -> int | None:
         """The job's newest checkpoint, without a claim; none if there is none, or no table."""
@@ -150,7 +174,7 @@ class IcebergTarget:
 
     def told(self) -> tuple[str, ...]:
         """Return what tasks are told: the table's place, and the transforms of its partitions."""
-        return (self.directory, *self._table.transforms())
+        return (self.directory, *self._transforms)
 
     def rows(self) -> int:
         """The rows that are visible."""
@@ -170,16 +194,21 @@ class IcebergTarget:
             raise TargetUnreachable(self.directory, str(error)) from error
 
     def require_one_schema(self, committables: Sequence[Committable]) -> None:
-        """OutputSchemaChanged if these could not be committed together with what is visible.
+        """OutputSchemaChanged if these could not be committed together with what is visible, or
+        PartitionUnusable if they could not be partitioned.
 
         Call it before their checkpoint completes: afterwards the job could only be stuck.
         """
-        agreed = self._table.schema()
+        agreed = bare(self._table.schema())
+        mode: SchemaEvolution = "widen" if self._evolution == "widen" else "add"
         for file, found in self._schemas(committables):
-            if not have_common_types(agreed, found) or not can_hold(_union(agreed, found), found):
+            grown = merged([agreed, found], mode, ICEBERG.rules)
+            if not can_hold(grown, found):
                 where = f"subtask {file.subtask}, attempt {file.attempt}"
                 raise OutputSchemaChanged(describe(agreed), describe(found), where)
-            agreed = _union(agreed, found)
+            agreed = grown
+        if agreed.names:
+            require_transformable(agreed, self._transforms)
 
     def commit(
         self, checkpoint: int, committables: Sequence[Committable], *, replaces: bool = False
@@ -212,14 +241,14 @@ class IcebergTarget:
         if (ledger.checkpoint or 0) >= checkpoint:
             return False
         if files:
-            self._require_partitions(self._partitions, ", ".join(self._table.transforms()))
+            self._require_partitions(", ".join(self._transforms), self._transforms_now())
         self._staged.move_into_place(files, checkpoint)
-        grown = [schema for _, schema in self._schemas(files)]
         held = self._table.schema()
+        found = [schema for _, schema in self._schemas(files)]
         write = self._table.replace if replaces else self._table.commit
         write(
             [self._staged.final(file) for file in files],
-            [schema for schema in grown if not held.names or not can_hold(held, schema)],
+            [_demanding(one, held) for one in found if not can_hold(bare(held), one)],
             {f"{self._key}.checkpoint": str(checkpoint)},
             self._summary() | {"epochgate.checkpoint": str(checkpoint)},
             f"{self._key}.snapshot",
@@ -259,15 +288,16 @@ class IcebergTarget:
                 ledger, start or SinkStart(self._job_id, self._run_id, restored_checkpoint)
             )
             if (ledger.checkpoint or 0) < (restored_checkpoint or 0):
-                before = self._table.properties.get(f"{self._key}.partitions", self._partitions)
-                self._require_partitions(before, self._partitions)
+                of_files = self._table.properties.get(f"{self._key}.partitions")
+                if of_files is not None:
+                    self._require_partitions(of_files, self._transforms)
             runs = (*ledger.runs, self._run_id)[-RUNS_REMEMBERED:]
             driver = ledger.driver + 1
             entry = {
                 f"{self._key}.job": self._job_id,
                 f"{self._key}.driver": str(driver),
                 f"{self._key}.runs": " ".join(runs),
-                f"{self._key}.partitions": self._partitions,
+                f"{self._key}.partitions": ", ".join(self._transforms),
             }
             said = min(ledger.said or 0, restored_checkpoint or 0)
             if said != (ledger.said or 0):
@@ -299,12 +329,15 @@ class IcebergTarget:
         """Return what a person finds in the snapshot."""
         return {"epochgate.job": self._job_id, "epochgate.run": self._run_id}
 
-    def _require_partitions(self, written: str, now: str) -> None:
+    def _require_partitions(self, written: str, transforms: Sequence[str]) -> None:
         """TableUnusable if files that are to be committed were written for other partitions."""
-        if written != now:
+        if written != (now := ", ".join(transforms)):
             one, other = (text or "nothing" for text in (written, now))
             found = f"its files were written to be partitioned by {one}, and it is by {other} now"
-            way_on = "Set the partitioning back, start again and stop the job; then change it."
+            way_on = (
+                "Set the partitioning (or --partition-by, partition_by in Python) back, start "
+                "again and stop the job; then change it."
+            )
             raise TableUnusable(self._shown, found, way_on)
 
     def _require_held(self, ledger: Ledger, start: SinkStart) -> None:
@@ -322,8 +355,10 @@ class IcebergTarget:
                 yield file, self._staged.schema_of(file)
 
 
-def _union(one: pa.Schema, other: pa.Schema) -> pa.Schema:
-    return pa.schema([*one, *(field for field in other if field.name not in one.names)])
+def _demanding(schema: pa.Schema, held: pa.Schema) -> pa.Schema:
+    """The columns of files, required as those of the table are, which stay so."""
+    must = {field.name for field in held if not field.nullable}
+    return pa.schema([field.with_nullable(field.name not in must) for field in schema])
 
 
 def _number(properties: Mapping[str, str], key: str) -> int | None:

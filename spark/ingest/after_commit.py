@@ -14,6 +14,7 @@ from typing import Any
 
 from epochgate.runtime import Committables
 from epochgate.runtime.api.sinks_of_one_job import label_of
+from epochgate.runtime.shell.post_commits import AfterCommit
 from epochgate.spark.ingest.rejects import REJECTS, ROWS
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.gathered import GatheredPart
@@ -81,6 +82,26 @@ def _of_rows(value: Any) -> Told:
 
 def _of_moved(value: Any) -> Told:
     return Moved.from_plain(value).rows, (), "rows that a task has moved"
+
+
+def work_after_commits(
+    told: AfterCommit | None, remove: Callable[[int], None] | None
+) -> AfterCommit | None:
+    """The work of a job after its commits: tell of each first, then remove files. A removal that
+    fails is tried again without telling once more.
+    """
+    if remove is None:
+        return told
+    last = -1
+
+    def work(checkpoint_id: int, committables: Committables) -> None:
+        nonlocal last
+        if told is not None and last != checkpoint_id:
+            told(checkpoint_id, committables)
+            last = checkpoint_id
+        remove(checkpoint_id)
+
+    return work
 
 
 def telling(after_commit: Callable[[IngestCommit], None], target: str) -> Callable[..., None]:

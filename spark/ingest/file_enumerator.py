@@ -1,7 +1,8 @@
 """The enumerator of the file source: gives each reader that asks the next split of the files.
 
 Decides that bad files which readers report are kept by split, and when to look for new files; which
-files count is `FileEnumeration`'s to decide. A look runs elsewhere, on an enumeration of its own;
+files count is `FileEnumeration`'s to decide, and which checkpoint holds what readers have read that
+of the machine `reading`. A look runs elsewhere, on an enumeration of its own;
 what it has found is handed over and taken in on the queue's thread, so that a checkpoint never
 waits for a look and never holds half of one, and neither takes longer the more is known. Runs on
 the job's queue.
@@ -23,11 +24,20 @@ from epochgate.runtime.source import (
 )
 from epochgate.runtime.source.split import unpack
 from epochgate.spark.files import FileEnumeration, IncompatibleState, SkippedFile
-from epochgate.spark.files.enumeration import segments_in
 from epochgate.spark.files.found import Found
+from epochgate.spark.files.kept import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.bad_files import BadFilesList
-from epochgate.spark.ingest.file_source import FileSource, to_file_split, to_source_split
+from epochgate.spark.ingest.discovering import Discovering, look_once
+from epochgate.spark.ingest.file_source import (
+    FileSource,
+    is_ended,
+    to_file_split,
+    to_source_split,
+)
+from epochgate.spark.ingest.hints.hint import Hints
+from epochgate.spark.ingest.read_files import ReadFiles
+from epochgate.spark.ingest.removing import AfterCommit, DueFiles
 
 KNOWN_FILES: Final = "known-files"
 """The directory of segments, in that of the checkpoints, which refer to them."""
@@ -67,10 +77,12 @@ class Superseded:
 class FileEnumerator(SplitEnumerator):
     """Assigns one split at a time from `files`.
 
-    `follow_every_s`: seconds from the end of one look for new files to the next; none: there are
-    no more, and readers are told so. `segments`: where the enumeration keeps what is known.
+    `follow_every_s`: seconds from the end of one listing of all files to the next; none: there are
+    no more, and readers are told so. `hints`: tell of new files between two listings, if there are.
+    `segments`: where the enumeration keeps what is known.
     `bad_files`: the list of bad files for scripts, as of the last completed checkpoint.
-    `on_skipped`: is told each one that a look has left out, before its plan counts.
+    `on_skipped`: is told each one that a look has left out, before its plan counts. `reading`:
+    hears what readers have read; none where they do not tell.
     """
 
     def __init__(
@@ -81,9 +93,18 @@ class FileEnumerator(SplitEnumerator):
         segments: KnownSegments,
         bad_files: BadFilesList | None,
         on_skipped: Callable[[SkippedFile], None] | None = None,
+        *,
+        reading: ReadFiles | None = None,
+        hints: Hints | None = None,
     ) -> None:
         self._context, self._files, self._follow_every_s = context, files, follow_every_s
+        self._discovering: Discovering | None = None
+        if hints is not None and follow_every_s is not None:
+            self._discovering = Discovering(
+                context, files.scout(), hints, follow_every_s, self._add_found, self._fail
+            )
         self._segments, self._bad_files, self._on_skipped = segments, bad_files, on_skipped
+        self._read = reading
         self._left_out: dict[int, list[SkippedFile]] = {}
         self._listing: list[SkippedFile] | None = None
         self._listed: list[SkippedFile] | None = None
@@ -133,24 +154,34 @@ class FileEnumerator(SplitEnumerator):
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""
-        if self._follow_every_s is not None:
+        if self._discovering is not None:
+            self._discovering.start()
+        elif self._follow_every_s is not None:
             looking = self._files.scout()
             self._context.call_async(
-                lambda: _look(looking),
+                lambda: look_once(looking),
                 self._add_found,
                 on_error=self._fail,
                 delay_s=self._follow_every_s,
                 every_s=self._follow_every_s,
             )
 
+    def close(self) -> None:
+        """Ask no queue of hints any more."""
+        if self._discovering is not None:
+            self._discovering.close()
+
     def _add_found(self, found: Found) -> None:
         if self._on_skipped is not None:
             for skipped in found.skipped:
                 self._on_skipped(skipped)
-        self._files.adopt(found)
+        without_rows = self._files.adopt(found)
+        if self._read is not None:
+            self._read.keep(without_rows)
         self._assign()
         self._keep_pending()
         self._keep_skipped()
+        self._keep_taken()
 
     def _keep_pending(self) -> None:
         """Let a segment have splits that several looks have found, since readers are slower."""
@@ -171,8 +202,26 @@ class FileEnumerator(SplitEnumerator):
                 lambda: segments.write(values), self._files.skipped.keep, on_error=self._fail
             )
 
+    def remove_committed(self, checkpoint_id: int) -> None:
+        """Remove files whose rows the target has; on the thread of the work after commits."""
+        if self._read is not None:
+            self._read.committed(checkpoint_id)
+
+    def _keep_taken(self) -> None:
+        """Let a segment have the records of files, if these are many."""
+        merge, segments = self._files.taken.begin_to_merge(), self._segments
+        if merge is not None:
+            self._context.call_async(
+                lambda: merge.write(segments), self._files.taken.keep, on_error=self._fail
+            )
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Remove segments that no checkpoint refers to any more which could be restored."""
+        """Record the files that it holds, and remove segments that no checkpoint refers to any more
+        which could be restored.
+        """
+        if self._read is not None:
+            self._read.completed(checkpoint_id)
+            self._keep_taken()
         for one in self._superseded:
             one.completed += checkpoint_id >= one.since
         names = [name for one in self._superseded if one.is_needless() for name in one.segments]
@@ -214,13 +263,18 @@ class FileEnumerator(SplitEnumerator):
         self._assign()
 
     def add_reader(self, subtask: int) -> None:
-        """Nothing to do: it asks. What the attempt before asked for is void."""
+        """Wait until it asks. What the attempt before has asked for and told is void."""
         self._waiting.pop(subtask, None)
+        if self._read is not None:
+            self._read.rejoined(subtask)
 
     def handle_source_event(self, subtask: int, event: Any) -> None:
-        """A reader has met a bad file."""
-        self._files.skipped.add(SkippedFile.from_list(event))
-        self._keep_skipped()
+        """A reader has met a bad file, or has read a split to its end."""
+        if not is_ended(event):
+            self._files.skipped.add(SkippedFile.from_list(event))
+            self._keep_skipped()
+        elif self._read is not None:
+            self._read.ended(subtask, event)
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
         """The checkpoint's id, the enumeration, and no bad files beside those in it."""
@@ -235,6 +289,8 @@ class FileEnumerator(SplitEnumerator):
         for subtask in [one for one in self._waiting if one in there]:
             split = self._files.next_split()
             if split is not None:
+                if self._read is not None:
+                    self._read.given_out(split)
                 layout = self._files.layout_of(split)
                 self._context.assign_split(to_source_split(split, layout), subtask)
             elif self._follow_every_s is None:
@@ -244,15 +300,9 @@ class FileEnumerator(SplitEnumerator):
             del self._waiting[subtask]
 
 
-def _look(looking: FileEnumeration) -> Found:
-    """Look once, and return what is new."""
-    looking.discover()
-    looking.seal()
-    return looking.take_found()
-
-
 class EnumeratedFileSource(FileSource):
-    """The source on the driver; `fresh` makes enumerations that have not looked yet.
+    """The source on the driver; `fresh` makes enumerations that have not looked yet, `hints` the
+    queue of hints for an enumerator that knows these files, if there is one.
 
     `enumerator` is the one that was made last, none before the first.
     """
@@ -266,11 +316,15 @@ class EnumeratedFileSource(FileSource):
         follow_every_s: float | None = None,
         bad_files: BadFilesList | None = None,
         on_skipped: Callable[[SkippedFile], None] | None = None,
+        hints: Callable[[FileEnumeration], Hints] | None = None,
+        is_recorded: bool = False,
+        after_commit: AfterCommit | None = None,
     ) -> None:
         super().__init__(batch_rows=1, on_bad_file="fail")
         self._fresh, self._first, self._segments = fresh, first, segments
         self._follow_every_s, self._bad_files = follow_every_s, bad_files
-        self._on_skipped = on_skipped
+        self._on_skipped, self._is_recorded = on_skipped, is_recorded
+        self._after_commit, self._hints = after_commit, hints
         self.enumerator: FileEnumerator | None = None
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> FileEnumerator:
@@ -290,8 +344,32 @@ class EnumeratedFileSource(FileSource):
             self._segments,
             self._bad_files,
             self._on_skipped,
+            reading=self._reading(enumeration, context.parallelism, checkpoint_id),
+            hints=None if self._hints is None else self._hints(enumeration),
         )
         return self.enumerator
+
+    def _reading(self, files: FileEnumeration, subtasks: int, newest: int) -> ReadFiles | None:
+        after = self._after_commit
+        if not self._is_recorded:
+            return None
+        if after is None:
+            return ReadFiles(files.taken, subtasks, newest)
+        due = DueFiles(after.removal, after.age_s)
+        reading = ReadFiles(files.taken, subtasks, newest, due, after.given_up)
+        reading.keep(files.still_there())
+        return reading
+
+    def remove_committed(self, checkpoint_id: int) -> None:
+        """Remove files that may go: the target has the rows of a checkpoint. Raises
+        FilesNotRemoved.
+
+        Called on the thread of the work after commits; before there is an enumerator, the files
+        wait for the next commit.
+        """
+        enumerator = self.enumerator
+        if enumerator is not None:
+            enumerator.remove_committed(checkpoint_id)
 
     def files_of(self, version: int, state: Any) -> Collection[str]:
         """The segments of known files and of splits that wait."""

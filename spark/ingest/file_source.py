@@ -1,9 +1,10 @@
 """The readers of the file source: each split batch by batch, with the position behind each batch.
 
 A split carries the layout of the source with it, so that a reader can begin at once. The reader's
-own state is the bad files that it has met since the last completed checkpoint: it reports them once
-more when it is restored, since the coordinator's part of that checkpoint may not hold the first
-report, and that of each later one does. Runs in the task.
+own state is what it has told since the last completed checkpoint: the bad files that it has met,
+and the splits that it has read to their end. It tells that once more when it is restored, since the
+coordinator's part of that checkpoint may not hold the first report, and that of each later one
+does. Runs in the task.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from epochgate.runtime.source import (
 )
 from epochgate.spark.files import (
     FileSplit,
-    SkippedFile,
     SourceLayout,
     SplitPosition,
     SplitReader,
@@ -36,6 +36,7 @@ from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.reader import OnBadFile
 from epochgate.spark.files.rejected import OnBadRow
+from epochgate.spark.files.taken import EndedSplit
 from epochgate.spark.files.text import UTF_8
 
 
@@ -63,10 +64,13 @@ class FileReader(SourceReader):
         batch_rows: Callable[[], int],
         report: Callable[[Any], None],
         declared: Callable[[SourceLayout], SourceLayout] | None = None,
+        last_snapshot: Callable[[], int] | None = None,
     ) -> None:
         self._make_reader, self._batch_rows = make_reader, batch_rows
         self._report, self._declared = report, declared
-        self._skipped: list[list[str]] = []
+        self._last_snapshot = last_snapshot
+        self._told: list[list[Any]] = []
+        """Bad files, and splits that were read to their end."""
         self._in_snapshot = 0
         """How many of them the last snapshot has."""
 
@@ -89,35 +93,47 @@ class FileReader(SourceReader):
                         break
                 else:
                     break
-        for skipped in reader.take_skipped():
-            self._note(skipped)
+        bad = reader.take_skipped()
+        for skipped in bad:
+            self._tell(skipped.to_list())
+        if self._last_snapshot is not None:
+            rows, rejected = (0, 0) if at is None else (at.rows, at.rejected)
+            ended = EndedSplit(whole, rows, rejected, bool(bad))
+            self._tell(ended.to_list(), self._last_snapshot())
 
     def snapshot_state(self) -> Any:
-        """The bad files met since the last completed checkpoint."""
-        self._in_snapshot = len(self._skipped)
-        return list(self._skipped) or None
+        """The words since the last completed checkpoint."""
+        self._in_snapshot = len(self._told)
+        return list(self._told) or None
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The coordinator has heard of what the snapshot has: that was said before it arrived."""
-        del self._skipped[: self._in_snapshot]
+        del self._told[: self._in_snapshot]
         self._in_snapshot = 0
 
     def restore_state(self, state: Any) -> None:
-        """Report the bad files again."""
+        """Tell it again; the next checkpoint of this attempt is the first that holds it."""
         for values in state:
-            self._note(SkippedFile.from_list(values))
+            self._tell(values)
 
-    def _note(self, skipped: SkippedFile) -> None:
-        self._skipped.append(skipped.to_list())
-        self._report(skipped.to_list())
+    def _tell(self, values: list[Any], last_snapshot: int = 0) -> None:
+        self._told.append(values)
+        self._report([*values, last_snapshot] if is_ended(values) else values)
+
+
+def is_ended(values: list[Any]) -> bool:
+    """Return whether this tells of a split that was read to its end, and not of a bad file."""
+    return not isinstance(values[0], str)
 
 
 class FileSource(Source):
     """The source as a task needs it; `epochgate.spark.ingest.file_enumerator` has the driver's.
 
-    declared: the columns as which files are read, whatever was known when their splits were
-    made; none for those of the splits. is_inferred: whether no user has declared them. batch_rows:
-    of a batch at most; readers follow a change of it.
+    tells_ends: whether readers tell which splits they have read to their end, and of which
+    checkpoint they took their snapshot last. declared: the columns as which files are read,
+    whatever was known when their splits were made; none for those of the splits. is_inferred:
+    whether no user has declared them. batch_rows: of a batch at most; readers follow a change of
+    it.
     """
 
     state_version = 2
@@ -130,6 +146,7 @@ class FileSource(Source):
         on_bad_row: OnBadRow = "fail",
         on_changed_file: OnChangedFile = "fail",
         encoding: str = UTF_8,
+        tells_ends: bool = False,
         declared: pa.Schema | None = None,
         is_inferred: bool = False,
         open_objects: Callable[[str], ObjectStore] = open_url,
@@ -139,7 +156,7 @@ class FileSource(Source):
             if declared is None
             else partial(SourceLayout.as_declared, columns=declared, is_inferred=is_inferred)
         )
-        self.batch_rows = batch_rows
+        self.batch_rows, self._tells_ends = batch_rows, tells_ends
         self._make_reader = partial(
             SplitReader,
             on_bad_file=on_bad_file,
@@ -156,11 +173,15 @@ class FileSource(Source):
         )
 
     def redistribute_reader_states(self, states: list[Any], parallelism: int) -> list[Any]:
-        """One reader reports the bad files that all have met."""
-        return [[skipped for state in states for skipped in state]] if states else []
+        """One reader tells what all have told."""
+        return [[told for state in states for told in state]] if states else []
 
     def create_reader(self, context: ReaderContext) -> FileReader:
         """Make the reader of one attempt."""
         return FileReader(
-            self._make_reader, lambda: self.batch_rows, context.send_source_event, self._declared
+            self._make_reader,
+            lambda: self.batch_rows,
+            context.send_source_event,
+            self._declared,
+            context.last_snapshot if self._tells_ends else None,
         )

@@ -29,6 +29,8 @@ from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
+from epochgate.spark.ingest.hints.notify import expect_notify
+from epochgate.spark.ingest.removing import DELETE, MOVE
 from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.gathered import CommitIn
@@ -37,6 +39,7 @@ from epochgate.spark.parquet_sink.staging import ROLL_BYTES
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
 FOLLOW_EVERY_S = 1.0
+LIST_EVERY_S = 300.0
 FORGET_AFTER_S = 30 * 24 * 3600.0
 SOURCE_SHOWN_MAX = 60
 PORT_MAX = 65_535
@@ -60,13 +63,15 @@ class IngestOptions:
     "polars"; none to go by the annotation of its first parameter.
     follow: go on looking for new files until stopped. format: none to go by the files' extensions.
     encoding: of CSV and JSON lines files. delimiter, quote, header, null, escape: of CSV files, see
-    `Dialect`. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
+    `Dialect`. row_tag: the element of XML that is a row. sheet: of a workbook, by name or number
+    from 1. columns: those to read, none for all. schema: in Spark's DDL or as a pyarrow.Schema,
     none to infer it. schema_hints: the same for some columns, where those of the others are
     inferred. add_columns: columns that say where a row comes from, such as
     "source_file=file.path" (`epochgate.spark.files.source_columns`). schema_evolution: "none",
-    "add" for new columns, "widen" for wider types as
-    well. partition_by: columns whose values are in the names of directories below each checkpoint;
-    not together with a schema that changes. file_bytes: a file of the target ends once it is as
+    "add" for new columns, "widen" for wider types as well, not into Delta. partition_by: columns
+    whose values are in the names of directories below each checkpoint, not together with a schema
+    that changes; of a new table, its partitions, and for Iceberg transforms such as "day(at)".
+    file_bytes: a file of the target ends once it is as
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
     checkpoint first, in parallel, before the driver's step; not into Iceberg.
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
@@ -78,7 +83,14 @@ class IngestOptions:
     file must have been unmodified before it is taken, and ten times as many where its last line has
     no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
     are there.
+    notify: what tells of new files between two listings of all of them: "sqs:QUEUE_URL", a queue
+    that the events of the source's bucket go to; "inotify", of a local directory; "names", where
+    each new object has a greater key than those before (`epochgate.spark.ingest.hints`).
+    list_every_s: from one listing to the next; by default 1, and 300 with notify.
     new_only: pass over the files that are there when the job begins.
+    new_only: pass over the files that are there when the job begins. committed_files: "delete" or
+    "move:DIR" for files whose rows are committed, committed_files_age_s seconds after that; none
+    to keep them.
     modified_after, modified_before: texts of times; other files are not taken (`ModifiedBetween`).
     forget_after_s: a file that has been gone from the source for so long is forgotten, and would be
     taken again if it came back. restart: as `parse_restart_strategy` reads it. rows_per_second: of
@@ -89,14 +101,16 @@ class IngestOptions:
     metrics_port: on which figures are served for Prometheus, 0 for a free one, none for none.
     metrics_host: the address of the driver's machine on which they are served, 0.0.0.0 for all; by
     default 127.0.0.1, which other machines cannot reach. ui_port, ui_host: the same of the job's
-    own pages, which `epochgate ui` shows as well.
+    own pages, which `epochgate ui` shows as well. otlp: the URL of a collector of OpenTelemetry,
+    which the same figures are sent to.
     journal: a directory for the traces of driver and tasks.
     from_savepoint: where a savepoint of this source and target was written, from which a checkpoint
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
     state may be left behind.
 
-    Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
-    EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable or TransformUnclear.
+    Raises IngestMisconfigured, NotifyUnusable, TargetUnreadable, InvalidRestartStrategy,
+    TransformNotCallable, EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable
+    or TransformUnclear.
     """
 
     source: str
@@ -120,13 +134,19 @@ class IngestOptions:
     header: bool = True
     null: tuple[str, ...] | None = None
     escape: str = ""
+    row_tag: str = ""
+    sheet: str = ""
     on_bad_row: OnBadRow = "fail"
     file_bytes: int = ROLL_BYTES
     commit_in: CommitIn = "driver"
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
+    notify: str | None = None
+    list_every_s: float | None = None
     new_only: bool = False
+    committed_files: str | None = None
+    committed_files_age_s: float = 0.0
     modified_after: str | None = None
     modified_before: str | None = None
     forget_after_s: float = FORGET_AFTER_S
@@ -139,6 +159,7 @@ class IngestOptions:
     metrics_host: str | None = None
     ui_port: int | None = None
     ui_host: str | None = None
+    otlp: str | None = None
     journal: str | None = None
     from_savepoint: str | None = None
     allow_dropped_state: tuple[str, ...] = ()
@@ -179,6 +200,8 @@ class IngestOptions:
         self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
         self._expect_target()
         self._expect_schema()
+        self._expect_notify()
+        self._expect_removal()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
         parse_modified(self.modified_after, self.modified_before)
@@ -212,23 +235,50 @@ class IngestOptions:
                 "--checkpoint-dir (checkpoint_directory in Python) that stays the same over all "
                 "starts"
             )
-        taken = {
-            PARQUET: ("none", "add", "widen"),
-            DELTA: ("none", "add"),
-            ICEBERG: ("none", "add"),
-        }
-        if self.schema_evolution not in taken.get(target.scheme, ("none",)):
-            raise IngestMisconfigured(
-                f"--schema-evolution {self.schema_evolution} (schema_evolution) works with "
-                f"Parquet{'' if self.schema_evolution == 'widen' else ', Delta and Iceberg'} "
-                f"targets; change the columns of {self.target_path!r} with its own tools, between "
-                "two runs"
-            )
+        if self.schema_evolution == "widen" and target.scheme == DELTA:
+            from epochgate.spark.delta_sink.features import NOT_WIDENED
+
+            raise IngestMisconfigured(NOT_WIDENED)
 
         if self.commit_in == "tasks" and target.scheme == ICEBERG:
             raise IngestMisconfigured(
                 "--commit-in tasks (commit_in) is for Parquet, Delta and PostgreSQL targets, and "
                 f"{self.target!r} is committed to by the driver; leave it out"
+            )
+
+    def _expect_notify(self) -> None:
+        if self.list_every_s is not None:
+            self._expect_positive("list_every_s")
+        given = next((n for n in ("notify", "list_every_s") if getattr(self, n) is not None), None)
+        if given is not None and not self.follow:
+            raise IngestMisconfigured(
+                f"--{given.removesuffix('_s').replace('_', '-')} ({given} in Python) is for a "
+                "source that is followed; give --follow (follow=True) as well, or leave it out"
+            )
+        if self.notify is not None:
+            expect_notify(self.notify, self.source_path)
+
+    def _expect_removal(self) -> None:
+        asked, age_s = self.committed_files, self.committed_files_age_s
+        if not (math.isfinite(age_s) and age_s >= 0):
+            raise IngestMisconfigured(f"committed_files_age_s is {age_s}; it must be 0 or more")
+        if asked is None:
+            if age_s:
+                raise IngestMisconfigured(
+                    "--after-commit-age (committed_files_age_s) is given, and files stay; give "
+                    "--after-commit (committed_files) as well"
+                )
+            return
+        if asked != DELETE and (not asked.startswith(MOVE) or asked == MOVE):
+            raise IngestMisconfigured(
+                f"--after-commit (committed_files) is {asked!r}; give {DELETE}, or {MOVE}DIR with "
+                "a directory or URL"
+            )
+        if self.on_changed_file == "new":
+            raise IngestMisconfigured(
+                "--after-commit (committed_files) removes files that are read once, and "
+                "--on-changed-file new (on_changed_file) reads them again when they change; leave "
+                "out one of them"
             )
 
     def _expect_schema(self) -> None:
@@ -278,6 +328,14 @@ class IngestOptions:
             raise IngestMisconfigured(f"{name} is {value}; it must be a number above 0")
 
     @property
+    def follow_every_s(self) -> float | None:
+        """Seconds from one listing of all files to the next; none if there is one listing."""
+        if not self.follow:
+            return None
+        usual = FOLLOW_EVERY_S if self.notify is None else LIST_EVERY_S
+        return usual if self.list_every_s is None else self.list_every_s
+
+    @property
     def takes(self) -> Takes:
         """The kind of batches that the transform is given. Raises TransformUnclear."""
         if self.transform is None:
@@ -287,7 +345,15 @@ class IngestOptions:
     @property
     def dialect(self) -> Dialect:
         """The form in which the fields of CSV files are written. Raises DialectUnusable."""
-        return Dialect(self.delimiter, self.quote, self.header, self.null, self.escape)
+        return Dialect(
+            self.delimiter,
+            self.quote,
+            self.header,
+            self.null,
+            self.escape,
+            self.row_tag,
+            self.sheet,
+        )
 
     @property
     def added(self) -> SourceColumns:

@@ -44,7 +44,7 @@ from epochgate.runtime.store import (
 from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.files import FileEnumeration
 from epochgate.spark.files.access import FileAccess
-from epochgate.spark.files.enumeration import segments_in
+from epochgate.spark.files.kept import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.modified import parse_modified
 from epochgate.spark.files.object_finding import root_of_url
@@ -57,10 +57,14 @@ from epochgate.spark.ingest.file_enumerator import (
     FirstLook,
     read_files,
 )
-from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
+from epochgate.spark.ingest.found_files import hold_told
+from epochgate.spark.ingest.hints.notify import hints_of
+from epochgate.spark.ingest.options import IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.ingest.rate import RATE, IngestRate
 from epochgate.spark.ingest.rejects import REJECTS, IngestCommitter, claim_both, reject_sink
+from epochgate.spark.ingest.removal_options import after_commit_of, removal_of
+from epochgate.spark.ingest.removing import AfterCommit
 from epochgate.spark.ingest.targets import sink_of
 from epochgate.spark.parquet_sink import (
     ParquetCommitter,
@@ -106,6 +110,11 @@ class IngestPlan:
     def resumes_from(self) -> int | None:
         """The id of the checkpoint from which it goes on; none if it begins afresh."""
         return None if self.restored is None else self.restored.checkpoint_id
+
+    @property
+    def remove(self) -> Callable[[int], None] | None:
+        """The work after a commit, by which files are removed; none if they stay."""
+        return None if self.options.committed_files is None else self.source.remove_committed
 
     def release(self) -> None:
         """Let another driver have target and checkpoints."""
@@ -165,6 +174,7 @@ def plan_ingest(
         begin = None if restored is not None else _pass_over(options, enumeration, segments)
         if restored is not None:
             enumeration.restore(_files_in(restored))
+            hold_told(enumeration.taken, restored)
         _asked(enumeration, enumeration.discover)
         claimed = claim_both(sink, rejecting, _sink_start(options, run_id, store, restored))
         # Only now, so that a target which is refused has nothing made beside it.
@@ -185,6 +195,7 @@ def plan_ingest(
             enumeration,
             segments,
             _bad_files(options.bad_files_path, files, open_objects),
+            after_commit_of(options, restored, open_objects),
         )
     except BaseException:
         if claimed is not None:
@@ -196,8 +207,11 @@ def plan_ingest(
 
 def require_stores(options: IngestOptions) -> None:
     """Ask the stores of all URLs whether they answer, without much patience; before `plan_ingest`,
-    whose requests are those of the job. Raises ObjectStoreUnusable.
+    whose requests are those of the job. What cannot be meant is refused before that. Raises
+    ObjectStoreUnusable, TargetInSource, CheckpointsMisplaced, and what the sink raises.
     """
+    _require_apart(options)
+    sink_of(options, None, open_url)
     places = (
         root_of_url(options.source_path),
         options.target_path,
@@ -289,27 +303,28 @@ def _assembled(
     enumeration: FileEnumeration,
     segments: KnownSegments,
     bad_files: BadFilesList,
+    after_commit: AfterCommit | None,
 ) -> IngestPlan:
     sink, rejecting = sinks
     source = EnumeratedFileSource(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration),
         segments,
-        follow_every_s=FOLLOW_EVERY_S if options.follow else None,
+        follow_every_s=options.follow_every_s,
         bad_files=bad_files,
+        hints=hints_of(options.notify, options.source_path, open_objects),
+        is_recorded=True,
+        after_commit=after_commit,
     )
     rate = IngestRate(options.rows_per_second)
     agreeing = sink.create_coordinator(SINK, claimed.rows)
+    beside = () if agreeing is None else (agreeing,)
     return IngestPlan(
         options=options,
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(
-                SourceProvider(SOURCE, source),
-                rate,
-                *([] if agreeing is None else [agreeing]),
-            ),
+            providers=(SourceProvider(SOURCE, source), rate, *beside),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,
@@ -399,6 +414,7 @@ def _files_in(restored: CompletedCheckpoint) -> bytes:
 
 
 def _require_apart(options: IngestOptions) -> None:
+    removal_of(options)
     source, target = options.source_path, options.target_path
     for written in (target, options.rejected_path):
         if _is_read(source, os.path.join(written, checkpoint_name(1), "part.parquet")):

@@ -139,6 +139,7 @@ class IngestProgramFactory:
                 on_bad_row=self.on_bad_row,
                 on_changed_file=self.on_changed_file,
                 encoding=self.encoding,
+                tells_ends=True,
                 open_objects=self.open_objects,
             ),
             BatchTransform(self.transform, self.takes),

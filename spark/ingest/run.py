@@ -20,7 +20,7 @@ from epochgate.runtime.api.notebooks import fragment, is_notebook, show_while
 from epochgate.runtime.api.reports import JobReport
 from epochgate.spark.files import SkippedFile
 from epochgate.spark.handle import JobHandle, JobStatus
-from epochgate.spark.ingest.after_commit import IngestCommit, telling
+from epochgate.spark.ingest.after_commit import IngestCommit, telling, work_after_commits
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest, require_stores
 from epochgate.spark.interrupts import interruptible
@@ -201,7 +201,9 @@ def start_plan(
         plan.program_factory,
         store=plan.store,
         committer=plan.job_committer,
-        after_commit=None if after_commit is None else telling(after_commit, target),
+        after_commit=work_after_commits(
+            None if after_commit is None else telling(after_commit, target), plan.remove
+        ),
         port=plan.options.port,
         wire=plan.options.wire,
         heartbeat_timeout_s=plan.options.heartbeat_timeout_s,
@@ -211,6 +213,7 @@ def start_plan(
         metrics_host=plan.options.metrics_host,
         ui_port=plan.options.ui_port,
         ui_host=plan.options.ui_host,
+        otlp=plan.options.otlp,
         journal=plan.options.journal,
     )
     return IngestHandle(plan, job, spark.sparkContext)

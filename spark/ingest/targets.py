@@ -98,10 +98,10 @@ def sink_of(
 ) -> CountingSink:
     """The sink of an ingestion; `files` and `open_objects`: with what it writes, for tests."""
     target = options.parsed_target
-    if options.partition_by and target.scheme not in (PARQUET, DELTA):
+    if options.partition_by and target.scheme == POSTGRES:
         raise UsageError(
-            f"partition_by is for Parquet files and Delta, and the target is {target.scheme}:.... "
-            "Leave --partition-by (partition_by in Python) out"
+            "partition_by is for Parquet files, Delta and Iceberg; partition the table of "
+            "PostgreSQL by its own means, and leave --partition-by (partition_by in Python) out"
         )
     if target.scheme == ICEBERG:
         from epochgate.spark.iceberg_sink import IcebergSink
@@ -114,6 +114,7 @@ def sink_of(
             evolution=options.schema_evolution,
             files=files,
             open_objects=open_objects,
+            partition_by=options.partition_by,
         )
     if target.scheme == DELTA:
         from epochgate.spark.delta_sink import DeltaSink
@@ -131,7 +132,9 @@ def sink_of(
         from epochgate.spark.postgres_sink import PostgresSink
 
         dsn, _, table = target.place.rpartition("#")
-        return PostgresSink(dsn, table, commit_in=options.commit_in)
+        return PostgresSink(
+            dsn, table, commit_in=options.commit_in, evolution=options.schema_evolution
+        )
     from epochgate.spark.parquet_sink import ParquetSink
 
     return ParquetSink(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 from epochgate.errors import UsageError
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.log import ObjectLog
+from epochgate.spark.extras import library
 from epochgate.spark.files.checkpoint_directory import CHECKPOINT_COLUMN
 from epochgate.spark.parquet_sink.committable import written_schema
 from epochgate.spark.parquet_sink.object_target import INITIAL, PRODUCT, fold, schema_of
@@ -115,10 +117,15 @@ def _fetch(objects: ObjectStore, schema: pa.Schema, path: str, place: tuple[int,
 def _frame(spark: Any, target: str, files: dict[str, tuple[int, str]], schema: pa.Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    # Spark asks for it where it asks for Arrow.
+    library("pandas", what="a DataFrame of a target in an object store", extra="pandas")
     rows = [(path, *place) for path, place in files.items()]
     listed = spark.createDataFrame(rows, "path string, checkpoint bigint, directory string")
     spread = listed.repartition(min(len(files), spark.sparkContext.defaultParallelism))
-    return spread.mapInArrow(partial(_fetch_listed, target, schema), from_arrow_schema(schema))
+    with warnings.catch_warnings():
+        # No frame of pandas is made of it, whatever its version.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+        return spread.mapInArrow(partial(_fetch_listed, target, schema), from_arrow_schema(schema))
 
 
 def _fetch_listed(

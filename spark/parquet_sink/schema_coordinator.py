@@ -28,7 +28,13 @@ from epochgate.runtime import (
 )
 from epochgate.runtime.api.malformed_event import EventForms, insist_on_form
 from epochgate.spark.files.errors import IncompatibleState
-from epochgate.spark.files.evolution import EvolutionRefused, SchemaEvolution, evolved
+from epochgate.spark.files.evolution import (
+    OF_FILES,
+    EvolutionRefused,
+    Rules,
+    SchemaEvolution,
+    evolved,
+)
 
 STATE_VERSION = 1
 FROM_SINK: Final[EventForms] = {"schema": ((bytes,),)}
@@ -43,9 +49,10 @@ class SchemaCoordinator(OperatorCoordinator):
         visible: bytes | None,
         evolution: SchemaEvolution,
         told: tuple[str, ...] = (),
+        rules: Rules = OF_FILES,
     ) -> None:
         self._context, self._visible, self._evolution = context, visible, evolution
-        self._told = told
+        self._told, self._rules = told, rules
         self._agreed = visible
         self._next: bytes | None = None
         self._gateways: dict[int, SubtaskGateway] = {}
@@ -69,9 +76,10 @@ class SchemaCoordinator(OperatorCoordinator):
     def _grow(self, agreed: bytes, wish: bytes) -> None:
         before = self._next or agreed
         try:
-            wider = _packed(evolved(_schema(before), _schema(wish), self._evolution))
+            grown = evolved(_schema(before), _schema(wish), self._evolution, self._rules)
         except EvolutionRefused as error:
             raise FatalTaskError(str(error)) from error
+        wider = _packed(grown)
         if wider != agreed and wider != before:
             self._next = wider
             self._context.checkpoints.request()
@@ -111,7 +119,8 @@ class SchemaCoordinator(OperatorCoordinator):
 
 class SchemaProvider(CoordinatorProvider):
     """Makes the coordinator of the sink with this operator id; `visible`: the schema of the
-    target's files, if any; `told`: what the sink is told with the schema.
+    target's files, if any; `told`: what the sink is told with the schema; `rules`: how its columns
+    grow.
     """
 
     def __init__(
@@ -120,8 +129,10 @@ class SchemaProvider(CoordinatorProvider):
         visible: pa.Schema | None,
         evolution: SchemaEvolution = "none",
         told: tuple[str, ...] = (),
+        rules: Rules = OF_FILES,
     ) -> None:
         self._operator_id, self._evolution, self._told = operator_id, evolution, told
+        self._rules = rules
         self._visible = None if visible is None else _packed(visible)
 
     @property
@@ -131,7 +142,7 @@ class SchemaProvider(CoordinatorProvider):
 
     def create(self, context: CoordinatorContext) -> SchemaCoordinator:
         """Make the coordinator."""
-        return SchemaCoordinator(context, self._visible, self._evolution, self._told)
+        return SchemaCoordinator(context, self._visible, self._evolution, self._told, self._rules)
 
 
 def _wish(subtask: int, event: Any) -> bytes:

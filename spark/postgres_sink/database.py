@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,13 @@ import psycopg.conninfo
 from psycopg import pq, sql
 
 from epochgate.spark.postgres_sink.errors import DsnUnreadable
+from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART
 from epochgate.spark.values.relations import ColumnType
 
 DatabaseError = psycopg.Error
 Connect = Callable[[str], psycopg.Connection[Any]]
+Run = Callable[..., Any]
+"""Executes a statement, in which `{table}` and others stand for names, with values by name."""
 LEDGER = "epochgate_ledger"
 MOVED = "epochgate_moved"
 NAME_MAX = 63
@@ -49,7 +52,7 @@ _COLUMNS = """
         select attname, format_type(atttypid, atttypmod) as shown, atttypid as type,
             atttypmod as modifier
         from pg_attribute
-        where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped
+        where attrelid = to_regclass(%(of)s) and attnum > 0 and not attisdropped
         union all
         select attname, shown, typbasetype, typtypmod
         from columns join pg_type on pg_type.oid = type where typtype = 'd'
@@ -67,7 +70,12 @@ def types_of(dsn: str, relation: Relation) -> dict[str, ColumnType]:
     psycopg raises.
     """
     with connect(dsn) as connection:
-        found = connection.execute(_COLUMNS, [relation.table.as_string(None)]).fetchall()
+        return columns_of(running(connection, relation), relation.table)
+
+
+def columns_of(run: Run, table: sql.Identifier) -> dict[str, ColumnType]:
+    """The same, as a transaction sees them. Raises what psycopg raises."""
+    found = run(_COLUMNS, of=table.as_string(None)).fetchall()
     return {name: ColumnType(*told) for name, *told in found}
 
 
@@ -183,3 +191,29 @@ def shortened(name: str) -> str:
         return name
     kept = name.encode()[:40].decode(errors="ignore")
     return f"{kept}_{hashlib.sha256(name.encode()).hexdigest()}"[:NAME_MAX]
+
+
+_NOTHING = sql.SQL("")
+
+
+def running(
+    connection: psycopg.Connection[Any], relation: Relation, known: Mapping[str, Any] | None = None
+) -> Run:
+    """A function that executes statements about a table and what lies beside it; `known`: values
+    that each statement may name.
+    """
+
+    def run(text: str, names: sql.Composable = _NOTHING, **values: Any) -> Any:
+        statement = with_names(
+            text,
+            table=relation.table,
+            staged=relation.staged,
+            ledger=relation.ledger,
+            moved=relation.moved,
+            part=sql.Identifier(PART),
+            told=sql.Identifier(CHECKPOINT),
+            names=names,
+        )
+        return connection.execute(statement, {**(known or {}), **values})
+
+    return run

@@ -8,17 +8,18 @@ Runs on the driver, and in tasks that commit.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from epochgate.runtime import RetryLater
-from epochgate.spark.postgres_sink.database import Connect, Relation, shown, with_names
+from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.postgres_sink.database import Connect, Relation, Run, running, shown
 from epochgate.spark.postgres_sink.errors import RowsLeftOut, RowsMissing, RowsRefused
+from epochgate.spark.postgres_sink.growing import grow_table
 from epochgate.spark.postgres_sink.part import Part
-from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART
 
 _ALTERING = """
     with places as (
@@ -35,9 +36,6 @@ _ALTERING = """
 and insert), and rules for insertions; also those of partitions.
 """
 
-_NOTHING = sql.SQL("")
-Run = Callable[..., Any]
-
 
 class TableRows:
     """The rows of a table as one run of one job moves them."""
@@ -50,15 +48,17 @@ class TableRows:
         run_id: str,
         rows_per_statement: int,
         open_connection: Connect,
+        evolution: SchemaEvolution = "none",
     ) -> None:
         self._dsn, self._relation = dsn, Relation(table)
         self._shown = f"the PostgreSQL table {self._relation.name}"
         self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
-        self._is_told = False
+        self._is_told, self._evolution = False, evolution
 
     def _move_all(self, run: Run, parts: Sequence[Part], checkpoint: int) -> None:
         """Move the rows of these parts. Raises RowsMissing or RowsLeftOut."""
+        self._grow(run, parts)
         rows = sum(part.rows for part in parts)
         moved = [self._move(run, some, checkpoint) for some in self._statements(parts)]
         taken, given = sum(one for one, _ in moved), sum(one for _, one in moved)
@@ -68,6 +68,12 @@ class TableRows:
             names = self._names_altering(run)
             where = f"checkpoint {checkpoint}"
             raise RowsLeftOut(self._relation.name, where, given, taken, 0, names)
+
+    def _grow(self, run: Run, parts: Sequence[Part]) -> None:
+        """Let the table have the columns of these parts, if it may."""
+        if parts and self._evolution != "none":
+            names = sorted({name for part in parts for name in part.columns})
+            grow_table(run, self._relation, names, self._evolution)
 
     def _statements(self, parts: Sequence[Part]) -> Iterator[list[Part]]:
         """Groups of parts of the same columns, of at most `rows_per_statement` rows or one part."""
@@ -106,22 +112,7 @@ class TableRows:
         )
 
     def _runner(self, connection: psycopg.Connection[Any]) -> Run:
-        relation = self._relation
-
-        def run(text: str, names: sql.Composable = _NOTHING, **values: Any) -> Any:
-            statement = with_names(
-                text,
-                table=relation.table,
-                staged=relation.staged,
-                ledger=relation.ledger,
-                moved=relation.moved,
-                part=sql.Identifier(PART),
-                told=sql.Identifier(CHECKPOINT),
-                names=names,
-            )
-            return connection.execute(statement, {**self._key, **values})
-
-        return run
+        return running(connection, self._relation, self._key)
 
     @contextlib.contextmanager
     def _transaction(self, where: str = "dead attempts") -> Iterator[Run]:

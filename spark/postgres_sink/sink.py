@@ -1,8 +1,8 @@
 """The PostgreSQL sink: rows staged in the database by tasks, and moved by one transaction.
 
 Puts together what the other modules decide, and imports psycopg when it is needed. No coordinator:
-the staging table has the target's types and constraints, so each COPY is checked by itself. Runs in
-tasks and on the driver.
+the staging table has the target's types and constraints, so each COPY is checked by itself, and it
+is on the staging table that subtasks agree where columns may grow. Runs in tasks and on the driver.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from epochgate.runtime import (
 )
 from epochgate.spark.counting_sink import CountingCommitter, CountingSink
 from epochgate.spark.extras import library
+from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink.part import PassingOn, parted
 from epochgate.spark.values.fitting import is_of, is_text
@@ -94,6 +95,7 @@ class PostgresSink(CountingSink):
     (`passfile=...`). `rows_per_statement`: how many rows one COPY or INSERT has at most.
     `open_connection`: of committers, for tests. `commit_in`: "tasks" to have each task move its own
     rows, in parallel. Readers then see the rows of one subtask shortly before those of another.
+    `evolution`: "add" lets new columns become columns of the table, "widen" also types wider ones.
     """
 
     dsn: str = field(repr=False)
@@ -101,6 +103,7 @@ class PostgresSink(CountingSink):
     rows_per_statement: int = ROWS_PER_STATEMENT
     open_connection: Connect | None = None
     commit_in: CommitIn = "driver"
+    evolution: SchemaEvolution = "none"
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
@@ -115,7 +118,8 @@ class PostgresSink(CountingSink):
         from epochgate.spark.postgres_sink.staging import Staging
 
         identity = (context.run_id, context.subtask, context.attempt)
-        return PostgresSinkWriter(Staging(self.dsn, self.table, *identity, self.rows_per_statement))
+        staging = Staging(self.dsn, self.table, *identity, self.rows_per_statement, self.evolution)
+        return PostgresSinkWriter(staging)
 
     @property
     def has_task_committer(self) -> bool:
@@ -130,7 +134,7 @@ class PostgresSink(CountingSink):
 
         opening = self.open_connection or connect
         return PostgresTaskCommitter(
-            self.dsn, self.table, context.run_id, self.rows_per_statement, opening
+            self.dsn, self.table, context.run_id, self.rows_per_statement, opening, self.evolution
         )
 
     def post_commit_topology(self) -> Sequence[CommittableOperator]:
@@ -138,16 +142,25 @@ class PostgresSink(CountingSink):
         return (PassingOn(),) if self.has_task_committer else ()
 
     def accepts(self, schema: pa.Schema) -> None:
-        """Raises ColumnNeverFits; of texts, each value is looked at when it is there."""
+        """Raises ColumnNeverFits, and where columns may grow TypeNotInTable or EvolutionRefused; of
+        texts, each value is looked at when it is there.
+        """
         _require_library()
         from epochgate.spark.postgres_sink.database import DatabaseError, Relation, types_of
+        from epochgate.spark.postgres_sink.growing import changes
 
         try:
             columns = types_of(self.dsn, Relation(self.table))
         except DatabaseError:
             return  # The claim tells what is wrong with the database; tasks look again.
-        for one in schema:
-            if one.name in columns and not is_of(is_text, one.type):
+        looked_at = pa.schema(
+            [one for one in schema if one.name not in columns or not is_of(is_text, one.type)]
+        )
+        if self.evolution != "none" and columns:
+            changes(columns, looked_at, self.evolution)
+            return
+        for one in looked_at:
+            if one.name in columns:
                 require_fitting(one.type, one.name, columns[one.name])
 
     def create_committer(self, start: SinkStart) -> PostgresCommitter:
@@ -163,6 +176,7 @@ class PostgresSink(CountingSink):
             start.run_id,
             rows_per_statement=self.rows_per_statement,
             open_connection=self.open_connection or connect,
+            evolution=self.evolution,
         )
         target.claim(start.restored_checkpoint, may_withdraw=start.may_withdraw, start=start)
         return PostgresCommitter(target)

@@ -7,14 +7,18 @@ handed over is removed by a later start. Runs in a task, on its data thread.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 
 import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from epochgate.spark.postgres_sink.database import Relation, connect, types_of
+from epochgate.spark.files.evolution import SchemaEvolution
+from epochgate.spark.postgres_sink.database import Relation, connect, running, types_of
 from epochgate.spark.postgres_sink.errors import ColumnReserved, RowsRefused
+from epochgate.spark.postgres_sink.growing import grow_staged
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART, as_csv, as_sent, slices
 from epochgate.spark.values.relations import ColumnType
@@ -26,22 +30,32 @@ class Staging:
     """Rows of one attempt; a connection lasts for one COPY."""
 
     def __init__(
-        self, dsn: str, table: str, run_id: str, subtask: int, attempt: int, rows_per_statement: int
+        self,
+        dsn: str,
+        table: str,
+        run_id: str,
+        subtask: int,
+        attempt: int,
+        rows_per_statement: int,
+        evolution: SchemaEvolution = "none",
     ) -> None:
         self._dsn, self._relation, self._rows_max = dsn, Relation(table), rows_per_statement
         self._name = f"{run_id}/{subtask}/{attempt}"
         self._where = f"subtask {subtask}, attempt {attempt}"
-        self._sequence = 0
+        self._sequence, self._evolution = 0, evolution
+        self._fitting: pa.Schema | None = None
         self._gathered: list[pa.RecordBatch] = []
         self._finished: list[Part] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. Raises ColumnNeverFits, ValueDoesNotFit, RowsRefused, ColumnReserved, and
-        what psycopg raises when the connection breaks.
+        """Add a batch. Raises ColumnNeverFits, ValueDoesNotFit, RowsRefused, ColumnReserved, where
+        columns may grow what `changes` raises, and what psycopg raises when the connection breaks.
         """
         for name in (PART, CHECKPOINT):
             if name in batch.schema.names:
                 raise ColumnReserved(self._relation.name, self._where, name)
+        if self._evolution != "none":
+            batch = self._held(batch)
         for piece in slices(as_sent(batch, self._columns, self._where), self._rows_max):
             rows = sum(one.num_rows for one in self._gathered) + piece.num_rows
             is_other = bool(self._gathered) and piece.schema != self._gathered[0].schema
@@ -50,6 +64,17 @@ class Staging:
             self._gathered.append(piece)
             if sum(one.nbytes for one in self._gathered) >= COPY_BYTES:
                 self._copy()
+
+    def _held(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that the staging table has, after it has grown for them; others have neither
+        a value nor a type yet.
+        """
+        if batch.schema != self._fitting:
+            with self._translating(), connect(self._dsn) as connection:
+                run = running(connection, self._relation)
+                self._columns = grow_staged(run, self._relation, batch.schema, self._evolution)
+            self._fitting = batch.schema
+        return batch.select([name for name in batch.schema.names if name in self._columns])
 
     @functools.cached_property
     def _columns(self) -> dict[str, ColumnType]:
@@ -70,15 +95,23 @@ class Staging:
         statement = sql.SQL("copy {} ({}) from stdin (format csv)").format(
             self._relation.staged, sql.SQL(", ").join(map(sql.Identifier, [*columns, PART]))
         )
-        try:
-            with connect(self._dsn) as connection, connection.cursor().copy(statement) as copy:
-                for batch in self._gathered:
-                    copy.write(as_csv(batch, part))
-        except (psycopg.OperationalError, psycopg.InterfaceError):
-            raise
-        except psycopg.Error as error:
-            raise RowsRefused(self._relation.name, self._where, str(error)) from error
+        with (
+            self._translating(),
+            connect(self._dsn) as connection,
+            connection.cursor().copy(statement) as copy,
+        ):
+            for batch in self._gathered:
+                copy.write(as_csv(batch, part))
         rows = sum(batch.num_rows for batch in self._gathered)
         self._finished.append(Part(part, rows, columns))
         self._sequence += 1
         self._gathered = []
+
+    @contextlib.contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            raise
+        except psycopg.Error as error:
+            raise RowsRefused(self._relation.name, self._where, str(error)) from error

@@ -24,8 +24,11 @@ import psycopg
 from psycopg import sql
 
 from epochgate.runtime import SinkStart
+from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.postgres_sink.database import (
     Connect,
+    Run,
+    columns_of,
     connect,
     shown,
 )
@@ -34,7 +37,8 @@ from epochgate.spark.postgres_sink.errors import (
     RowsLeftOut,
     RowsMissing,
 )
-from epochgate.spark.postgres_sink.moving import Run, TableRows, named
+from epochgate.spark.postgres_sink.growing import serves
+from epochgate.spark.postgres_sink.moving import TableRows, named
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
@@ -66,8 +70,9 @@ class PostgresTarget(TableRows):
         *,
         rows_per_statement: int,
         open_connection: Connect = connect,
+        evolution: SchemaEvolution = "none",
     ) -> None:
-        super().__init__(dsn, table, job_id, run_id, rows_per_statement, open_connection)
+        super().__init__(dsn, table, job_id, run_id, rows_per_statement, open_connection, evolution)
         self.rows_visible = 0
         self._accepted: set[tuple[str, ...]] = set()
         self._altering: list[str] = []
@@ -159,17 +164,23 @@ class PostgresTarget(TableRows):
 
     def require_accepted(self, parts: Sequence[Part]) -> None:
         """RowsRefused if the database would not take the statements with which these are moved:
-        their columns, or the user's rights. It plans the statements, once for each set of columns,
-        and does not carry them out. RowsLeftOut if triggers or rules leave out or change rows:
-        where there are some, the statements are carried out, and rolled back. RetryLater when the
-        connection breaks.
+        their columns, or the user's rights. It plans the statements, once for each set of columns
+        (where types may become wider ones, each time), after changes of the table's columns, which
+        it rolls back, and does not carry them out. RowsLeftOut if triggers or rules leave out or
+        change rows: where there are some, the statements are carried out, and rolled back.
+        RetryLater when the connection breaks.
         """
-        for columns in {part.columns for part in parts} - self._accepted:
+        of_each = {part.columns: part for part in parts}
+        known = set() if self._evolution == "widen" else self._accepted
+        for columns in of_each.keys() - known:
             with self._transaction("staged rows") as run:
+                self._grow(run, [of_each[columns]])
                 run(f"explain {self._insertion()}", named(columns), keys=[""], checkpoint=0)
+                run("rollback")
             self._accepted.add(columns)
         if self._altering:
             with self._transaction("staged rows") as run:
+                self._grow(run, parts)
                 for some in self._statements(parts):
                     self._try(run, some)
                 run("rollback")
@@ -289,15 +300,13 @@ class PostgresTarget(TableRows):
         )
         self._is_told = any(name == CHECKPOINT for name, _ in columns)
         self._altering = self._names_altering(run)
+        self._require_owned(run)
         found = self._columns(connection, self._relation.staged)
         if found and found != columns:
             before_change()
             if run("select 1 from {staged} limit 1").fetchone():
-                raise TableUnusable(
-                    self._shown,
-                    "its columns have changed while rows were staged",
-                    "Change them back, let the job end, then change them.",
-                )
+                self._require_serving(run)
+                return
             run("drop table {staged}")
         if found != columns:
             run(
@@ -305,6 +314,35 @@ class PostgresTarget(TableRows):
                 " including generated including identity, {part} text not null)"
             )
             run("create index on {staged} ({part})")
+
+    def _require_owned(self, run: Run) -> None:
+        """TableUnusable if the table may grow, and the user may not change it."""
+        if self._evolution == "none":
+            return
+        owner, is_ours = run(
+            "select pg_get_userbyid(relowner), pg_has_role(relowner, 'usage') from pg_class"
+            " where oid = to_regclass(%(name)s)",
+            name=self._relation.table.as_string(None),
+        ).fetchone()
+        if not is_ours:
+            raise TableUnusable(
+                self._shown,
+                f"its columns are to grow, and its owner {owner!r} alone may change them",
+                "Connect as the owner, or leave --schema-evolution (evolution in Python) out.",
+            )
+
+    def _require_serving(self, run: Run) -> None:
+        """TableUnusable unless the table has the columns of staged rows, or may grow by them."""
+        staged, table = (
+            columns_of(run, one) for one in (self._relation.staged, self._relation.table)
+        )
+        if not serves(staged, table, self._evolution):
+            raise TableUnusable(
+                self._shown,
+                "its columns have changed while rows were staged",
+                "Change them back, or give the --schema-evolution (evolution in Python) with which "
+                "the rows were staged; let the job end, then change them.",
+            )
 
     def _columns(
         self, connection: psycopg.Connection[Any], table: sql.Identifier

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from epochgate.runtime import CommitRequest, TaskCommitter
+from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.postgres_sink.database import Connect, types_of
 from epochgate.spark.postgres_sink.moving import TableRows
 from epochgate.spark.postgres_sink.part import Part
@@ -28,10 +29,16 @@ class PostgresTaskCommitter(TableRows, TaskCommitter):
     """Moves the rows of one subtask."""
 
     def __init__(
-        self, dsn: str, table: str, run_id: str, rows_per_statement: int, open_connection: Connect
+        self,
+        dsn: str,
+        table: str,
+        run_id: str,
+        rows_per_statement: int,
+        open_connection: Connect,
+        evolution: SchemaEvolution = "none",
     ) -> None:
         # The job is that of the ledger's row.
-        super().__init__(dsn, table, "", run_id, rows_per_statement, open_connection)
+        super().__init__(dsn, table, "", run_id, rows_per_statement, open_connection, evolution)
         self._is_looked_at = False
 
     def commit(self, requests: Sequence[CommitRequest]) -> None:

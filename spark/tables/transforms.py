@@ -4,7 +4,8 @@ Decides to which partition a row belongs, by the transforms of Iceberg's specifi
 rows of one partition, so that any of its values tells the driver which. Leaves the values of
 partitions to the driver and its library. Runs in tasks; imports nothing of any format.
 
-A transform of a column is written "bucket[16] id", and several are given in their order.
+A transform of a column is written "bucket[16] id", and several are given in their order; users
+write "bucket(16,id)", and the name of a column for its identity.
 """
 
 from __future__ import annotations
@@ -17,9 +18,54 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epochgate.spark.parquet_sink.partitions import PartitionUnusable
+
 _WRITTEN: Final = re.compile(r"(?P<kind>[a-z]+)(\[(?P<width>[0-9]+)\])? (?P<column>.+)", re.DOTALL)
+_GIVEN: Final = re.compile(r"(?P<kind>[a-z]+)\(((?P<width>[0-9]+) *, *)?(?P<column>[^()]+)\)")
 _WORD: Final = 0xFFFFFFFF
 _LEAST: Final = -(2**63)
+
+
+def transforms_of(given: Sequence[str]) -> tuple[str, ...]:
+    """Read the transforms as users write them. Raises PartitionUnusable.
+
+    >>> transforms_of(["country", "day(ts)", "bucket(16, id)"])
+    ('identity country', 'day ts', 'bucket[16] id')
+    """
+    return tuple(map(_transform_of, given))
+
+
+def _transform_of(given: str) -> str:
+    found = _GIVEN.fullmatch(given)
+    if found is None:
+        return f"identity {given}"
+    kind, width = found["kind"], found["width"]
+    if kind not in TAKEN or (kind in _OF_WIDTH) != bool(width and int(width)):
+        raise PartitionUnusable(given, f"the transforms of Iceberg are {_FORMS}")
+    return f"{kind}[{int(width)}] {found['column']}" if width else f"{kind} {found['column']}"
+
+
+def require_transformable(schema: pa.Schema, transforms: Sequence[str]) -> None:
+    """Raise PartitionUnusable unless rows of `schema`, which has types of Iceberg, can be
+    partitioned by these transforms.
+    """
+    for written in transforms:
+        found = _WRITTEN.fullmatch(written)
+        assert found is not None, written
+        name, kind = found["column"], found["kind"]
+        if name not in schema.names:
+            raise PartitionUnusable(name, f"the output has {', '.join(schema.names)}")
+        of = _named(schema.field(name).type)
+        if of not in TAKEN[kind]:
+            taken = ", ".join(sorted(TAKEN[kind]))
+            raise PartitionUnusable(name, f"it is {of}, and {kind} is made of {taken}")
+
+
+def _named(kind: pa.DataType) -> str:
+    """The name that Iceberg has for a type; another one for those of which nothing is made."""
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamptz"
+    return _NAMES.get(str(kind), str(kind))
 
 
 def split_by(transforms: Sequence[str], table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -120,10 +166,6 @@ def _hours(values: pa.Array, _width: int) -> pa.Array:
     return _truncate(values.cast(pa.int64()), 3_600_000_000)
 
 
-def _void(values: pa.Array, _width: int) -> pa.Array:
-    return pa.nulls(len(values))
-
-
 _KINDS: Final[dict[str, Callable[[pa.Array, int], pa.Array]]] = {
     "identity": _identity,
     "bucket": _bucket,
@@ -132,7 +174,6 @@ _KINDS: Final[dict[str, Callable[[pa.Array, int], pa.Array]]] = {
     "month": _months,
     "day": _days,
     "hour": _hours,
-    "void": _void,
 }
 _WHOLE: Final = {"int", "long"}
 _TIMES: Final = {"timestamp", "timestamptz"}
@@ -145,4 +186,15 @@ TAKEN: Final = {
     "day": {*_TIMES, "date"},
     "hour": _TIMES,
 }
-"""The types of Iceberg of which each transform is made; of any type, none is made by "void"."""
+"""The types of Iceberg of which each transform is made."""
+_OF_WIDTH: Final = {"bucket", "truncate"}
+_FORMS: Final = (
+    "a column's name, bucket(16,id), truncate(10,name), year(at), month(at), day(at) and hour(at)"
+)
+_NAMES: Final = {
+    "int32": "int",
+    "int64": "long",
+    "bool": "boolean",
+    "date32[day]": "date",
+    "string": "string",
+}

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
-from epochgate.spark.parquet_sink.partitions import MISSING
+from epochgate.spark.parquet_sink.partitions import require_told
 from epochgate.spark.values.errors import ValueMissing
-from epochgate.spark.values.fitting import fit, require, require_length, tried
+from epochgate.spark.values.fitting import fit, require_length, tried, values_in
 
 OF_SPARK: Final = b"__CHAR_VARCHAR_TYPE_STRING"
 """Under which Spark keeps the type of a column that was declared with a length of its texts."""
@@ -36,23 +36,52 @@ def conformed(
         if column.null_count and not field.nullable:
             raise ValueMissing(field.name, pc.index(column.is_null(), True).as_py(), where)
         made = fit(column, field.name, field.type, where)
+        if has_required(field.type):
+            made = tried(made, field.name, str(field.type), where, _whole)
         if limit := LIMIT.fullmatch((field.metadata or {}).get(OF_SPARK, b"").decode()):
             made = tried(made, field.name, limit[0], where, partial(_limited, limit=limit))
-        if field.name in partition_by and pa.types.is_string(made.type):
-            made = tried(made, field.name, "a partition's value", where, _not_empty)
         columns.append(made)
-    return pa.RecordBatch.from_arrays(columns, schema=bare(agreed))
+    fitting = pa.RecordBatch.from_arrays(columns, schema=bare(agreed))
+    require_told(fitting, partition_by, where)
+    return fitting
+
+
+def has_required(kind: pa.DataType) -> bool:
+    """Return whether something within the values of a type is required."""
+    return any(not one.nullable or has_required(one.type) for one in _fields(kind))
+
+
+def _fields(kind: pa.DataType) -> list[pa.Field]:
+    """The fields of what is within; not the keys of maps, which are required in every table."""
+    if pa.types.is_map(kind):
+        return [kind.item_field]
+    return [kind.field(number) for number in range(kind.num_fields)]
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """The column. Raises pa.ArrowInvalid where something within it is required and missing."""
+    fields = _fields(column.type)
+    parts = values_in(column.drop_null())[-len(fields) :] if fields else []
+    for field, part in zip(fields, parts, strict=True):
+        if part.null_count and not field.nullable:
+            raise pa.ArrowInvalid(f"{field.name!r} within it is required, and missing")
+        _whole(part)
+    return column
+
+
+def hindrance_of_growth(schema: pa.Schema) -> tuple[str, str] | None:
+    """Return why the columns of a table with this schema cannot grow, and the way on; None if they
+    can.
+    """
+    for field in schema:
+        if has_required(field.type):
+            found = f"a field within {field.name!r} is required, and columns are to grow"
+            return found, "Leave --schema-evolution (schema_evolution in Python) out."
+    return None
 
 
 def _limited(texts: pa.Array, limit: re.Match[str]) -> pa.Array:
     require_length(texts, int(limit["length"]), is_filled_up=limit["kind"] == "char")
-    return texts
-
-
-def _not_empty(texts: pa.Array) -> pa.Array:
-    told = "readers show an empty text of a partition as missing (of CSV, --null '' reads it so)"
-    require(pc.not_equal(texts, ""), told)
-    require(pc.not_equal(texts, MISSING), "readers show this text of a partition as missing")
     return texts
 
 

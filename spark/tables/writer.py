@@ -18,11 +18,12 @@ from epochgate.runtime import OperatorContext, SinkWriter
 from epochgate.runtime.filesystem import LocalFileSystem, WrittenOnce
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
-from epochgate.spark.files.evolution import can_hold
+from epochgate.spark.files.evolution import SchemaEvolution, can_hold, wider
 from epochgate.spark.parquet_sink.staging import Split, StagingWriter
 from epochgate.spark.tables.staged import WORKING
-from epochgate.spark.tables.transforms import split_by
+from epochgate.spark.tables.transforms import require_transformable, split_by
 from epochgate.spark.tables.types import bare, conformed
+from epochgate.spark.values.fitting import tried
 from epochgate.spark.values.formats import TableTypes
 
 
@@ -30,9 +31,10 @@ class TableSinkWriter(SinkWriter):
     """Stages record batches below the table's working directory, or uploads them to where they
     stay, with the table's types.
 
-    may_grow: whether new columns become columns of the table. open_objects: with what a table at a
-    URL is opened. transforms: whether the coordinator tells, beside the table's directory or URL,
-    transforms by which it is partitioned (`transforms`), instead of columns.
+    evolution: whether new columns become columns of the table, and types wider ones. open_objects:
+    with what a table at a URL is opened. transforms: whether the coordinator tells, beside the
+    table's directory or URL, transforms by which it is partitioned (`transforms`), instead of
+    columns.
     """
 
     def __init__(
@@ -41,13 +43,14 @@ class TableSinkWriter(SinkWriter):
         context: OperatorContext,
         file_bytes: int,
         *,
-        may_grow: bool = False,
+        evolution: SchemaEvolution = "none",
         transforms: bool = False,
         open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
         self._open_objects, self._transforms = open_objects, transforms
         self._types, self._context = types, context
-        self._file_bytes, self._may_grow = file_bytes, may_grow
+        self._file_bytes, self._evolution = file_bytes, evolution
+        self._may_grow = evolution != "none"
         self._where = f"subtask {context.subtask}, attempt {context.attempt}"
         self._agreed: pa.Schema | None = None
         self._partition_by: list[str] = []
@@ -72,7 +75,7 @@ class TableSinkWriter(SinkWriter):
     def _is_held(self, agreed: pa.Schema, schema: pa.Schema) -> bool:
         if not self._may_grow or schema == self._fitting:
             return True
-        if can_hold(bare(agreed), self._wish(schema)):
+        if can_hold(agreed, self._wish(schema), self._evolution, self._types.rules):
             self._fitting = schema
             return True
         return False
@@ -90,6 +93,8 @@ class TableSinkWriter(SinkWriter):
         if self._staging is None:
             self._partition_by = [] if self._transforms else partition_by
             split = partial(split_by, partition_by) if self._transforms else None
+            if self._transforms:
+                require_transformable(agreed, partition_by)
             self._staging = self._begin(table, bare(agreed), split)
         elif self._may_grow and agreed != self._agreed:
             self._staging.change_schema(bare(agreed))
@@ -123,7 +128,7 @@ class TableSinkWriter(SinkWriter):
         assert self._staging is not None, "may_write says when there is a schema"
         assert self._agreed is not None, "it comes with the first event"
         if self._may_grow:
-            batch = _padded(batch, self._agreed)
+            batch = padded(batch, self._agreed, self._types, self._where)
         self._staging.write(conformed(batch, self._agreed, self._where, self._partition_by))
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
@@ -138,12 +143,27 @@ class TableSinkWriter(SinkWriter):
             self._staging.abandon()
 
 
-def _padded(batch: pa.RecordBatch, agreed: pa.Schema) -> pa.RecordBatch:
-    """The agreed columns, which can hold the batch; null where it has none."""
-    columns = [
-        batch.column(field.name)
-        if field.name in batch.schema.names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in agreed
-    ]
+def padded(
+    batch: pa.RecordBatch, agreed: pa.Schema, types: TableTypes, where: str
+) -> pa.RecordBatch:
+    """The agreed columns, which can hold the batch, and the fields within them; null where it has
+    none. Raises ValueDoesNotFit.
+
+    >>> from epochgate.spark.values.formats import DELTA
+    >>> struct = pa.struct({"a": pa.int64(), "b": pa.string()})
+    >>> batch = pa.RecordBatch.from_pydict({"s": [{"a": 1}]})
+    >>> padded(batch, pa.schema({"s": struct, "x": pa.int64()}), DELTA, "").to_pylist()
+    [{'s': {'a': 1, 'b': None}, 'x': None}]
+    """
+    columns = []
+    for name, kind in zip(agreed.names, agreed.types, strict=True):
+        index = batch.schema.get_field_index(name)
+        column = pa.nulls(batch.num_rows, kind) if index < 0 else batch.column(index)
+        if pa.types.is_nested(kind) and column.type != kind:
+            found = types.type(name, column.type)
+            if wider(kind, found, "widen") == kind:  # so that no value can change
+                column = tried(
+                    column, name, str(kind), where, partial(pa.Array.cast, target_type=kind)
+                )
+        columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=agreed.names)

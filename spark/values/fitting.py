@@ -241,14 +241,14 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
     if pa.types.is_floating(kind):
         differing = pc.and_not(pc.not_equal(one, other), pc.and_(pc.is_nan(one), pc.is_nan(other)))
         return not pc.any(differing).as_py()
-    return kind.num_fields > 0 and all(map(_is_same, _children(one), _children(other)))
+    return kind.num_fields > 0 and all(map(_is_same, values_in(one), values_in(other)))
 
 
 def _loses_sign(column: pa.Array, agreed: pa.DataType) -> bool:
     """Return whether a zero with a sign becomes a number of a type that has none."""
     if pa.types.is_floating(column.type):
         return not pa.types.is_floating(agreed) and has_negative_zero(column)
-    return any(map(_loses_sign, _children(column), types_in(agreed)))
+    return any(map(_loses_sign, values_in(column), types_in(agreed)))
 
 
 def has_negative_zero(column: pa.Array) -> bool:
@@ -264,7 +264,7 @@ def types_in(kind: pa.DataType) -> list[pa.DataType]:
     return [kind.field(at).type for at in range(kind.num_fields)]
 
 
-def _children(column: pa.Array) -> list[pa.Array]:
+def values_in(column: pa.Array) -> list[pa.Array]:
     """The values within those of a column, as far as they are of its rows."""
     kind = column.type
     if pa.types.is_struct(kind):

@@ -6,13 +6,15 @@ does not have is refused by name. Runs in the task; imports nothing of any forma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from epochgate.spark.files.column_names import NameTwice, same_name
+from epochgate.spark.files.evolution import Rules
 from epochgate.spark.values.errors import TypeNotInTable
-from epochgate.spark.values.fitting import LISTS, IsKind, is_of, types_in
+from epochgate.spark.values.fitting import LISTS, IsKind, is_of, may_hold, types_in
 
 _SAME: tuple[IsKind, ...] = (
     pa.types.is_boolean,
@@ -45,6 +47,8 @@ class TableTypes:
     """The types of a format, by its name: `same` are its own, `other` become one of these.
     `tells_capitals`: whether names that differ in capitals alone are two columns. `keeps_forms`:
     whether zones, units above the microsecond, dictionaries and forms of lists stay as they are.
+    `widens`: whether a column of a table may turn from one type into a wider one, `wider_ones` the
+    same in words.
     """
 
     format: str
@@ -52,6 +56,17 @@ class TableTypes:
     other: tuple[tuple[IsKind, pa.DataType], ...] = ()
     tells_capitals: bool = True
     keeps_forms: bool = False
+    widens: Callable[[pa.DataType, pa.DataType], bool] = lambda _before, _after: False
+    wider_ones: str = "none"
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which columns of a table grow: one that is there takes values of another
+        type that fit, unless it turns into a wider one.
+        """
+        return Rules(
+            self.widens, self.wider_ones, lambda _, held, found: may_hold(held, found), demands=True
+        )
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The schema of a table for such batches, in which every value may be missing.
@@ -129,8 +144,25 @@ DELTA = TableTypes(
     other=((pa.types.is_uint8, pa.int16()),),
     tells_capitals=False,
 )
+
+
+def _is_promoted(before: pa.DataType, after: pa.DataType) -> bool:
+    """Return whether the specification of Iceberg lets a column turn from one type into the other:
+    of decimals, the digits before the point may become more.
+    """
+    if pa.types.is_decimal(before) and pa.types.is_decimal(after):
+        return bool(before.scale == after.scale)
+    both = (before, after)
+    return both in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+
+
 ICEBERG = TableTypes(
     "Iceberg",
+    widens=_is_promoted,
+    wider_ones=(
+        "from INT to BIGINT, from FLOAT to DOUBLE, and more digits of DECIMAL before the point, "
+        "as Iceberg has them"
+    ),
     other=(
         (pa.types.is_int8, pa.int32()),
         (pa.types.is_int16, pa.int32()),

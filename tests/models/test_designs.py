@@ -9,6 +9,7 @@ from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.commits import CommitJob, CommitsInDoubt, HangingWork
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
@@ -60,6 +61,7 @@ SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     CompactingJob(K=2): Size(99550, 253119),
     PipelineTasks: Size(233103, 845199),
     ChangedSetting: Size(25914, 67849),
+    FiledSource: Size(56357, 161599),
     FloodedTask(said=1): Size(1149111, 4310093),
     PlacedTask(hosts=2): Size(672346, 4089954),
     ResidentTask: Size(2390, 3374),

@@ -9,6 +9,8 @@ from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.discovering import FoundFiles
+from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
@@ -24,10 +26,12 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.recreation import Recreations
 from epochgate.models.resident import Residents
@@ -45,6 +49,8 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     ConcurrentJob,
     CommittingJob,
     SplitAssignments,
+    Discoveries,
+    SplitsRead,
     Compactions,
     QueryBatches,
     BatchDecisions,
@@ -61,6 +67,8 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
 
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
+    Discoveries: FoundFiles,
+    SplitsRead: FiledSource,
     Compactions: CompactingJob,
     QueryBatches: StreamingQuery,
     BatchDecisions: SteeredQuery,

@@ -30,8 +30,10 @@ from epochgate.models.closed.job import ClosedJob
 from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
+from epochgate.models.read_splits import SplitsRead
 from epochgate.models.receive_window import ReceiveWindows
 from epochgate.models.resident import Residents
 from epochgate.models.send_window import SendWindows
@@ -62,10 +64,12 @@ from tests.stateful.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
 OF_NO_SCENARIO = (
     Compactions,
     ControlUpdates,
+    Discoveries,
     Placements,
     Residents,
     RecordsInFlight,
     SettingChanges,
+    SplitsRead,
     SendWindows,
     ReceiveWindows,
     TableOwners,

@@ -15,6 +15,8 @@ import pytest
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.discovering import FoundFiles
+from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.owning import OwnedTable
 from epochgate.models.closed.pipelining import PipelineTasks
@@ -31,6 +33,8 @@ from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
 from tests.playing.compacting_objects import CompactingObjects
+from tests.playing.discovering import Discoverings
+from tests.playing.filing import Filing
 from tests.playing.flooding import Flooding
 from tests.playing.gates import Heard, Lie
 from tests.playing.owning import Owners
@@ -59,6 +63,11 @@ PLAYED: dict[str, Made] = {
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
     "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4, R=2)), Settings),
+    "discovering": (
+        (FoundFiles(), FoundFiles(files=3, losses=2, doubles=3, F=2)),
+        Discoverings,
+    ),
+    "filing": ((FiledSource(), FiledSource(K=3, F=4), FiledSource(subtasks=3)), Filing),
     "streaming": (
         (
             *(StreamingQuery(), StreamingQuery(K=3, F=4)),

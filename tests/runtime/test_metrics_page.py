@@ -17,13 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from epochgate.runtime import CheckpointEnded, JobEnded, JobRestarts
 from epochgate.runtime.api.operator import metrics_of
 from epochgate.runtime.api.reports import JobReport
+from epochgate.runtime.observing.job_series import NAMES_MAX, SUBTASKS_MAX, MetricsUnavailable
 from epochgate.runtime.observing.listening import HostWithoutPort, Listening
-from epochgate.runtime.observing.metrics_page import (
-    NAMES_MAX,
-    SUBTASKS_MAX,
-    MetricsPage,
-    MetricsUnavailable,
-)
+from epochgate.runtime.observing.metrics_page import MetricsPage
 from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from epochgate.runtime.testing.scripted import ScriptedOperator, ScriptedProgram
 from tests.runtime.scripted import Script, simulated

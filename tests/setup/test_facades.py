@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import epochgate
+from tests.shown import PAGES, ROOT
 from tests.test_programs import blocks_of
-from tests.test_readme import PAGES, ROOT
 
 FACADES = {
     name

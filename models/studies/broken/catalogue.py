@@ -6,6 +6,8 @@ from epochgate.models.studies import valve
 from epochgate.models.studies.broken import (
     acknowledged,
     concurrent,
+    discovering,
+    filing,
     flooding,
     in_doubt,
     owning,
@@ -167,6 +169,24 @@ BROKEN: dict[str, Broken] = {
         9,
         "requester.want user.take_snapshot process.hear store.lose_save",
     ),
+    "discovering.unlisted": Broken(
+        discovering.Unlisted, "T3: each file is found", 7, "file.arrive source.refuse"
+    ),
+    "discovering.confirmed_unseen": Broken(
+        discovering.ConfirmedUnseen,
+        "T4: a hint is done with once its file is known",
+        3,
+        "file.arrive source.give_out",
+    ),
+    "discovering.taken_again": Broken(
+        discovering.TakenAgain, "T1: a file is taken once at most", 6, "file.arrive source.end_look"
+    ),
+    "discovering.waits_for_queue": Broken(
+        discovering.WaitsForQueue,
+        "T2: while nothing is under way, a timer runs that ends it",
+        2,
+        "source.refuse",
+    ),
     "sources.returned_at_failure": Broken(
         sources.ReturnedAtFailure,
         "I10: each split is read by at most one surviving history",
@@ -286,6 +306,30 @@ BROKEN: dict[str, Broken] = {
         "an entry is of the driver that the table names",
         12,
         "log.change client.boot client.answer client.boot client.answer client.commit client.answer",
+    ),
+    "filing.held_too_early": Broken(
+        filing.HeldTooEarly,
+        "a split is counted only if the newest complete checkpoint holds it",
+        8,
+        "job.take reader.barrier reader.read reader.hear job.store",
+    ),
+    "filing.believed": Broken(
+        filing.Believed,
+        "a split is counted only if the newest complete checkpoint holds it",
+        10,
+        "reader.read reader.hear reader.fail reader.reset job.take job.store",
+    ),
+    "filing.removed_before_the_commit": Broken(
+        filing.RemovedBeforeTheCommit,
+        "I13: no file is removed before the target has all its rows",
+        10,
+        "reader.read reader.hear job.take reader.barrier job.store",
+    ),
+    "filing.removed_with_another": Broken(
+        filing.RemovedWithAnother,
+        "I13: no file is removed before the target has all its rows",
+        18,
+        "job.store job.take job.commit job.store job.work",
     ),
     "flooding.granted_too_much": Broken(
         flooding.GrantedTooMuch,

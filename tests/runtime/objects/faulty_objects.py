@@ -96,6 +96,9 @@ class _Struck:
     def create(self, key: str, data: bytes) -> None:
         self._faults.change("create", key, lambda: self._inner.create(key, data))
 
+    def copy(self, key: str, to: str) -> None:
+        self._faults.change("copy", to, lambda: self._inner.copy(key, to))
+
     def delete(self, key: str) -> None:
         self._faults.change("delete", key, lambda: self._inner.delete(key))
 

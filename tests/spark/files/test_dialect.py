@@ -70,7 +70,7 @@ def test_an_empty_field_that_is_no_value_any_more_is_named_with_what_to_say(
 ) -> None:
     write(tmp_path / "a.csv", "id,name\n1,x\n,y\n")
     schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
-    with pytest.raises(BadRow, match=r"line 3, column 'id': '' is no int64; give --null ''"):
+    with pytest.raises(BadRow, match=r"line 3, column 'id': '' is no BIGINT; give --null ''"):
         rows(tmp_path, dialect=Dialect(null=("-",)), schema=schema)
     read = rows(tmp_path, dialect=Dialect(null=("-", "")), schema=schema)
     assert read[1] == {"id": None, "name": "y"}
@@ -137,7 +137,8 @@ def test_a_job_that_goes_on_reads_in_the_same_way(tmp_path: Path) -> None:
         FileEnumeration(tmp_path, dialect=Dialect(";")).restore(data)
     wider = pa.schema([*ddl.items(), ("more", pa.string())])
     with pytest.raises(
-        ReadingChanged, match=r"--schema: .*\n  before: .*\n  now:    id: int64, name: string, more"
+        ReadingChanged,
+        match=r"--schema: .*\n  before: .*\n  now:    id: BIGINT, name: STRING, more",
     ):
         FileEnumeration(tmp_path, schema=wider).restore(data)
     FileEnumeration(tmp_path, schema=wider, evolution="add").restore(data)

@@ -292,7 +292,7 @@ def test_state_of_another_version_source_or_projection_is_refused(tmp_path: Path
     enumeration.discover()
     data = enumeration.snapshot()
     newer = msgpack.packb([99, *msgpack.unpackb(data)[1:]])
-    with pytest.raises(IncompatibleState, match="version 99, this release reads version 6"):
+    with pytest.raises(IncompatibleState, match="version 99, this release reads version 7"):
         FileEnumeration(tmp_path / "x").restore(newer)
     with pytest.raises(UsageError, match="the checkpoint is of source"):
         FileEnumeration(tmp_path).restore(data)
@@ -360,7 +360,7 @@ def test_a_schema_that_changes_between_files_is_named_with_both(tmp_path: Path, 
     with pytest.raises(SchemaChanged) as caught:
         enumeration.discover()
     message = str(caught.value)
-    for part in (f"1.{kind}: a: int64, b: int64", f"2.{kind}:\n", "rewrite the file"):
+    for part in (f"1.{kind}: a: BIGINT, b: BIGINT", f"2.{kind}:\n", "rewrite the file"):
         assert part in message
     assert [os.path.basename(path) for path in enumeration.seen] == [f"1.{kind}"]
 

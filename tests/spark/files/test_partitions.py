@@ -90,7 +90,7 @@ def test_a_later_directory_that_is_no_value_of_the_type_is_refused_or_left_out(
         path = write(tmp_path / "dt=today" / "a.csv", "x\n1\n")
         if policy == "skip":
             assert enumeration.discover() == []
-            assert "'today' is no date32" in next(iter(enumeration.skipped)).reason
+            assert "'today' is no DATE" in next(iter(enumeration.skipped)).reason
             continue
         with pytest.raises(PartitionValueInvalid) as caught:
             enumeration.discover()

@@ -204,14 +204,14 @@ def test_a_slice_and_several_chunks_are_read_alike() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "told"),
     [
-        ("007", WHOLE, "'007' is no int64: as that it would be '7'"),
-        ("x", WHOLE, "'x' is no int64"),
-        ("1.50", DOUBLE, "'1.50' is no double: as that it would be '1.5'"),
-        ("TRUE", TRUTH, "'TRUE' is no bool: as that it would be 'true'"),
+        ("007", WHOLE, "'007' is no BIGINT: as that it would be '7'"),
+        ("x", WHOLE, "'x' is no BIGINT"),
+        ("1.50", DOUBLE, "'1.50' is no DOUBLE: as that it would be '1.5'"),
+        ("TRUE", TRUTH, "'TRUE' is no BOOLEAN: as that it would be 'true'"),
         (
             "2024-07-01T12:00:00+02:00",
             MOMENT,
-            "'2024-07-01T12:00:00+02:00' is no timestamp[us, tz=UTC]: as that it would be "
+            "'2024-07-01T12:00:00+02:00' is no TIMESTAMP: as that it would be "
             "'2024-07-01 10:00:00Z'",
         ),
     ],

@@ -106,10 +106,10 @@ def test_a_column_that_a_file_has_in_another_type_or_not_at_all_prunes_nothing(
     ("text", "told"),
     [
         ("amount = 1", "there is no column 'amount' among id, name"),
-        ("id = 'one'", "column 'id' is int64, and cannot be compared with 'one'"),
-        ("name > 1", "column 'name' is string, and cannot be compared with 1"),
-        ("id = TRUE", "column 'id' is int64, and cannot be compared with True"),
-        ("name IN ('x', 2)", "column 'name' is string, and cannot be compared with 2"),
+        ("id = 'one'", "column 'id' is BIGINT, and cannot be compared with 'one'"),
+        ("name > 1", "column 'name' is STRING, and cannot be compared with 1"),
+        ("id = TRUE", "column 'id' is BIGINT, and cannot be compared with True"),
+        ("name IN ('x', 2)", "column 'name' is STRING, and cannot be compared with 2"),
         ("day > 'soon'", "there is no column 'day' among id, name"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from epochgate.spark.files import FileEnumeration, SkippedFile
-from epochgate.spark.files.enumeration import segments_in
+from epochgate.spark.files.kept import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.skipped import SkippedFiles
 from epochgate.spark.ingest.file_source import FileReader

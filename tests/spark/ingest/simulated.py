@@ -23,6 +23,7 @@ from epochgate.runtime.testing.faulty_transport import FaultyTransport
 from epochgate.runtime.testing.in_process import InProcessTransport
 from epochgate.runtime.testing.simulated_work import SimulatedWork
 from epochgate.runtime.testing.simulation import SimulatedJob
+from epochgate.spark.ingest.after_commit import work_after_commits
 from epochgate.spark.ingest.options import IngestOptions
 from epochgate.spark.ingest.plan import IngestPlan, plan_ingest
 from epochgate.spark.ingest.run import IngestResult, result_of
@@ -81,6 +82,7 @@ class SimulatedIngest(SimulatedJob):
             clock=self.clock,
             blocking=SimulatedWork,
             committer=self.plan.job_committer,
+            after_commit=work_after_commits(None, self.plan.remove),
             wall_clock=self.clock.now_s,
         )
         self.transport.on_broken = self.master.fail

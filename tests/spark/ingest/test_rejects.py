@@ -48,7 +48,7 @@ def rejected_in(tmp_path: Path) -> Rejected:
         "select file, line, raw, column_name, reason from read_parquet(?) order by file, line",
         [f"{tmp_path}/out.rejected/**/*.parquet"],
     ).fetchall()
-    assert all(column == "x" and "is no int64" in reason for *_, column, reason in found)
+    assert all(column == "x" and "is no BIGINT" in reason for *_, column, reason in found)
     return [(Path(file).name, line, raw) for file, line, raw, *_ in found]
 
 
@@ -127,7 +127,7 @@ def test_a_job_that_failed_at_a_bad_row_goes_on_and_keeps_it(tmp_path: Path) -> 
     strict.run()
     result = strict.leave()
     assert result.state == "failed"
-    assert "line 3, column 'x': 'bad 1' is no int64" in str(result.reason)
+    assert "line 3, column 'x': 'bad 1' is no BIGINT" in str(result.reason)
     assert "--on-bad-row reject" in str(result.reason)
     later = SimulatedIngest(rejecting(tmp_path, parallelism=1))
     later.run()

@@ -86,7 +86,7 @@ def test_a_batch_of_another_schema_is_refused_with_both_named(tmp_path: Path) ->
     writer.write(batch(1))
     with pytest.raises(OutputSchemaChanged) as caught:
         writer.write(pa.RecordBatch.from_pydict({"x": ["a"]}))
-    for part in ("x: int64", "x: string", "subtask 4, attempt 2", "cast"):
+    for part in ("x: BIGINT", "x: STRING", "subtask 4, attempt 2", "cast"):
         assert part in str(caught.value)
     with pytest.raises(StagingWriterBroken, match="new attempt"):
         writer.prepare_commit(1)

@@ -160,7 +160,7 @@ def test_a_type_that_the_files_have_told_is_not_taken_for_a_declared_one(
     told = inferred(parse_source(options).arrow_schema())
     told = t.StructType.fromJson(json.loads(told.json()))
     assert [one.dataType for one in told] == [t.LongType(), t.LongType()]
-    with pytest.raises(EpochgateError, match="'01234' is no int64: as that it would be '1234'"):
+    with pytest.raises(EpochgateError, match="'01234' is no BIGINT: as that it would be '1234'"):
         read("b.csv", "id,zip\n2,01234\n", told)
     declared_so = declared(("id", t.LongType()), ("zip", t.LongType()))
     assert (2, 1234) in read("b.csv", "id,zip\n2,01234\n", declared_so)

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.spark.java import ensure_java
+from tests.shown import ROOT
 from tests.spark.tables import delta_replay
-from tests.test_readme import ROOT, block_with
+from tests.test_readme import block_with
 
 PLACE = re.compile(r'"((?:landing|checkpoints?|lake|out|controls|orders\.state)(?:/[^"]*)?)"')
 

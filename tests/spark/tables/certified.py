@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -249,6 +250,24 @@ class PostgresCase(SinkCase):
         """Close the reader's connection."""
         if self._connection is not None:
             self._connection.close()
+
+
+class PostgresGrowingCase(PostgresCase):
+    """A table that lacks a column of the rows, and has a narrower type of the other."""
+
+    columns = "number integer"
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on a table that is to grow."""
+        sink = super().sink(place)
+        assert isinstance(sink, PostgresSink)
+        return replace(sink, evolution="widen")
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """Return what a reader sees, whatever columns there are."""
+        if self._is_there(place.name):
+            for (row,) in self._run(f'select to_jsonb(seen) from "{place.name}" as seen'):
+                yield row
 
 
 class PostgresTellingCase(PostgresCase):

@@ -21,6 +21,7 @@ from tests.spark.tables.certified import (
     IcebergObjectsCase,
     IcebergRestObjectsCase,
     PostgresCase,
+    PostgresGrowingCase,
     PostgresInTasksCase,
     PostgresTellingCase,
 )
@@ -29,6 +30,7 @@ from tests.spark.tables.postgres_server import Server
 OF_POSTGRES = {
     "in tasks": PostgresInTasksCase,
     "told": PostgresTellingCase,
+    "growing": PostgresGrowingCase,
     "postgres": PostgresCase,
 }
 KINDS = [
@@ -40,6 +42,7 @@ KINDS = [
     pytest.param("iceberg, in objects, rest", marks=pytest.mark.extended),
     "postgres",
     "postgres, told",
+    pytest.param("postgres, growing", marks=pytest.mark.extended),
     "postgres, in tasks",
 ]
 

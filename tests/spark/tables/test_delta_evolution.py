@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epochgate.environment import set_in_environment
+from epochgate.errors import UsageError
 from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.testing.faulty_filesystem import SimulatedCrash
 from epochgate.spark.delta_sink import DeltaTarget, TableTakenOver, TableUnusable
@@ -167,3 +168,48 @@ def test_a_table_with_a_required_field_within_a_column_does_not_grow(tmp_path: P
     DeltaSink(str(place)).create_committer(SinkStart("job", "r1")).close()
     with pytest.raises(TableUnusable, match=r"within 's' is required.*Leave --schema-evolution"):
         DeltaSink(str(place), evolution="add").create_committer(SinkStart("job", "r2"))
+
+
+def test_a_column_stays_required_while_others_come(tmp_path: Path) -> None:
+    made(tmp_path / "out", 2, {}, [{**LONG, "nullable": False}])
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("x,y\n1,new\n")
+    (tmp_path / "in" / "b.csv").write_text("x,y\n,more\n")
+    options = options_for(
+        tmp_path, target=f"delta:{tmp_path / 'out'}", schema_evolution="add", parallelism=1
+    )
+    simulated = SimulatedIngest(options)
+    simulated.run()
+    result = simulated.leave()
+    assert result.state == "failed"
+    for part in ("'x' of the table is declared not null", "b.csv"):
+        assert part in str(result.reason)
+    assert set(rows(tmp_path / "out")) <= {1}
+
+
+def test_fields_within_a_column_may_come_and_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, text in {"a": '{"a": 1}', "b": '{"a": 2, "b": "new"}', "c": '{"a": 3}'}.items():
+        (tmp_path / "in" / f"{name}.jsonl").write_text(f'{{"s": {text}}}\n')
+    ingested(tmp_path, f"delta:{tmp_path / 'out'}", "first", parallelism=1)
+    found = deltalake.DeltaTable(tmp_path / "out").to_pyarrow_table()["s"].to_pylist()
+    assert sorted(found, key=str) == [
+        {"a": 1, "b": None},
+        {"a": 2, "b": "new"},
+        {"a": 3, "b": None},
+    ]
+
+
+def test_a_column_of_a_table_takes_what_fits_while_others_come(tmp_path: Path) -> None:
+    made(tmp_path / "out", 2, {}, [{**LONG, "type": "integer"}])
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"x": [7], "y": ["new"]}), tmp_path / "in" / "a.parquet")
+    ingested(tmp_path, f"delta:{tmp_path / 'out'}", "first")
+    schema = deltalake.DeltaTable(tmp_path / "out").to_pyarrow_table().schema
+    assert schema.field("x").type == pa.int32()
+    assert rows(tmp_path / "out") == [7]
+
+
+def test_wider_types_are_refused_with_the_way_on(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"typeWidening.*schema-evolution add.*for a new table"):
+        DeltaSink(str(tmp_path / "out"), evolution="widen")

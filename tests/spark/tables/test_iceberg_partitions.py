@@ -173,7 +173,7 @@ def test_a_partitioning_that_changes_ends_the_job_and_is_set_back(tmp_path: Path
         update.add_field("whole", "bucket[2]", "whole_part")
     with pytest.raises(TableUnusable, match=r"identity flag, and it is by .*bucket"):
         first.commit(1, passed)
-    with pytest.raises(TableUnusable, match="Set the partitioning back"):
+    with pytest.raises(TableUnusable, match=r"Set the partitioning .* back"):
         sink.create_committer(SinkStart("job", "r2", 1))
     with table.refresh().update_spec() as update:
         update.remove_field("whole_part")

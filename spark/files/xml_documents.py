@@ -1,0 +1,173 @@
+"""XML documents as JSON lines: each element of one name as a record.
+
+Decides how an element is a value, by the rules of Spark's source: a child is a field, a child that
+comes more than once an array, an attribute a field with `_` before its name, text beside children
+or attributes the field `_VALUE`. Names are as written, prefixes included; `xsi:nil` is null.
+A number that prints again and a truth stand as such, all other texts as strings, so that types are
+found as for JSON lines and a column of text has each text as it was. A document type is refused
+where it begins, and with it all entities but those of XML itself. No more than one record and a
+block is kept. Runs on the driver and in tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+from xml.parsers import expat
+
+from epochgate.spark.files.json_guard import DEPTH_MAX, is_printed_again
+from epochgate.spark.files.json_values import VALUE
+from epochgate.spark.files.records import RECORD_BYTES_MAX, RecordTooLong
+
+_ATTRIBUTE = "_"
+_BLOCK_BYTES = 1 << 16
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
+_BROKEN = re.compile(r"-?(?:0|[1-9][0-9]*)\.(?:0|[0-9]*[1-9])")
+_NIL = re.compile(r".+:nil")
+
+
+class DocumentTypeRefused(ValueError):
+    """A document has a type, whose entities may be of any size, or name other files."""
+
+    def __str__(self) -> str:
+        return (
+            "it has a document type (<!DOCTYPE), which is not read; remove it, and write its "
+            "entities out"
+        )
+
+
+@dataclass
+class _Element:
+    name: str
+    attributes: list[str]
+    children: dict[str, list[str]] = field(default_factory=dict)
+    texts: list[list[str]] = field(default_factory=lambda: [[]])
+    """What stands before the first child, behind it, and so on."""
+
+    def as_json(self, *, is_record: bool = False) -> str:
+        pairs = zip(self.attributes[::2], self.attributes[1::2], strict=True)
+        found = dict(pairs)
+        if any(_NIL.fullmatch(name) and value in ("true", "1") for name, value in found.items()):
+            return "null"
+        members = [
+            (_ATTRIBUTE + name, leaf(value))
+            for name, value in found.items()
+            if name.partition(":")[0] != "xmlns"
+        ]
+        members += [
+            (name, values[0] if len(values) == 1 else f"[{','.join(values)}]")
+            for name, values in self.children.items()
+        ]
+        texts = ["".join(parts) for parts in self.texts]
+        texts = [text for text in texts if text.strip()] if self.children else texts
+        if not members and not is_record:
+            return leaf("".join(texts))
+        said = [leaf(text) for text in texts if text]
+        if said:
+            members.append((VALUE, said[0] if len(said) == 1 else f"[{','.join(said)}]"))
+        return "{" + ",".join(f"{_quoted(name)}:{value}" for name, value in members) + "}"
+
+
+def leaf(text: str) -> str:
+    """A text as JSON, from which it can be told again.
+
+    >>> leaf("7"), leaf("007"), leaf("1.50"), leaf("0.5"), leaf("true")
+    ('7', '"007"', '"1.50"', '0.5', 'true')
+    """
+    if _WHOLE.fullmatch(text) or text in ("true", "false"):
+        return text
+    return text if _BROKEN.fullmatch(text) and is_printed_again(text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+class _Records:
+    """The records of a document that is parsed, as far as they have ended."""
+
+    def __init__(self, row_tag: str) -> None:
+        self._row_tag = row_tag
+        self._open: list[_Element] = []
+        self._has = 0
+        self._found: list[str] = []
+        self.seen: dict[str, None] = {}
+        """The names outside of records, to tell where none is found."""
+
+    def take(self) -> Iterator[bytes]:
+        found, self._found = self._found, []
+        for line in found:
+            yield line.encode() + b"\n"
+
+    def begin(self, name: str, attributes: list[str]) -> None:
+        if not self._open and name != self._row_tag:
+            if len(self.seen) < _SHOWN_MAX:
+                self.seen[name] = None
+            return
+        if len(self._open) >= DEPTH_MAX:
+            raise ValueError(f"a record is nested more than {DEPTH_MAX} deep")
+        self._open.append(_Element(name, attributes))
+        self._count(len(name) + sum(map(len, attributes)))
+
+    def end(self, _: str) -> None:
+        if not self._open:
+            return
+        element = self._open.pop()
+        if not self._open:
+            self._found.append(element.as_json(is_record=True))
+            self._has = 0
+            return
+        above = self._open[-1]
+        above.children.setdefault(element.name, []).append(element.as_json())
+        above.texts.append([])
+
+    def text(self, data: str) -> None:
+        if self._open:
+            self._open[-1].texts[-1].append(data)
+            self._count(len(data))
+
+    def _count(self, letters: int) -> None:
+        self._has += letters
+        if self._has > RECORD_BYTES_MAX:
+            raise RecordTooLong(f"no <{self._row_tag}> ends within {self._has} letters")
+
+
+_SHOWN_MAX = 10
+
+
+def _refuse(*_: Any) -> None:
+    raise DocumentTypeRefused
+
+
+def lines_of_xml(raw: BinaryIO, row_tag: str) -> Iterator[bytes]:
+    """The records with this name. Raises ValueError for what is no XML, behind those before it."""
+    records = _Records(row_tag)
+    parser = expat.ParserCreate()
+    parser.buffer_text = parser.ordered_attributes = True
+    parser.StartElementHandler, parser.EndElementHandler = records.begin, records.end
+    parser.CharacterDataHandler = records.text
+    parser.StartDoctypeDeclHandler = _refuse
+    has_any = is_last = False
+    while not is_last:
+        block = raw.read(_BLOCK_BYTES)
+        is_last, wrong = not block, None
+        try:
+            parser.Parse(block, is_last)
+        except expat.ExpatError as error:
+            wrong = ValueError(f"it is no XML: {error}")
+        except ValueError as error:
+            wrong = error
+        for line in records.take():
+            has_any = True
+            yield line
+        if wrong is not None:
+            raise wrong
+    if not has_any:
+        names = ", ".join(f"<{name}>" for name in records.seen)
+        raise ValueError(
+            f"it has no element <{row_tag}>; it begins with {names}. Name that of a record by "
+            "--row-tag (row_tag in Python)"
+        )

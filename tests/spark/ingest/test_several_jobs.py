@@ -1,0 +1,158 @@
+"""Several sources into several targets by one command: each exactly once, whatever others do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+import urllib.request
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from epochgate.cli import main
+from tests.spark.ingest.simulated import visible, write_source
+from tests.spark.running import wait_for
+
+ROOT = Path(__file__).parents[3]
+
+
+def configured(tmp_path: Path, *jobs: str, above: str = "") -> str:
+    tables = "\n".join(f"[[ingest]]\n{one}" for one in jobs)
+    (tmp_path / "jobs.toml").write_text(f"{above}\n{tables}\n")
+    return str(tmp_path / "jobs.toml")
+
+
+def pair(tmp_path: Path, name: str, *more: str) -> str:
+    return "\n".join(
+        [f"source = '{tmp_path}/{name}/in'", f"target = '{tmp_path}/{name}/out'", *more]
+    )
+
+
+def source(tmp_path: Path, name: str, **made: Any) -> list[int]:
+    (tmp_path / name).mkdir(exist_ok=True)
+    return write_source(tmp_path / name, **made)
+
+
+def has_rows(target: Path) -> bool:
+    return bool(visible(target))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "above", "given", "told"),
+    [
+        (["a", "b"], "", ["in", "out"], "leave them out"),
+        (["a", "a"], "", [], "two jobs have this target"),
+        (["a\nmaster = 'local[2]'", "b"], "", [], "[[ingest]] 1: master is of the whole command"),
+        (["a", "b\nparalelism = 3"], "", [], "[[ingest]] 2: there is no option 'paralelism'; did"),
+        (["a\nparallelism = 'x'", "b"], "", [], "[[ingest]] 1: parallelism: invalid int"),
+        (["a", "b"], "target = 'x'", [], "target is to be in each [[ingest]]"),
+        (["a\nui-port = 9", "b\nui-port = 9"], "", [], "ui-port 9 is that of"),
+        (["a", "b\nwire = 'x'"], "", [], "wire"),
+        (["a", "b"], "chaos = '1'", [], "--chaos is for one job"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_starts(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    jobs: list[str],
+    above: str,
+    given: list[str],
+    told: str,
+) -> None:
+    tables = [pair(tmp_path, *one.split("\n")) for one in jobs]
+    path = configured(tmp_path, *tables, above=above)
+    assert main(["ingest", *given, "--config", path]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_file_is_printed_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = pair(tmp_path, "a", "parallelism = 1", "null = ['x']")
+    path = configured(tmp_path, first, pair(tmp_path, "b"), above="parallelism = 3\nnull = ['y']")
+    assert main(["ingest", "--config", path, "--print-config", "--on-bad-row", "reject"]) == 0
+    text = capsys.readouterr().out
+    (tmp_path / "again.toml").write_text(text)
+    assert main(["ingest", "--config", str(tmp_path / "again.toml"), "--print-config"]) == 0
+    assert capsys.readouterr().out == text
+    found = tomllib.loads(text)
+    assert (found["parallelism"], found["on-bad-row"], found["null"]) == (3, "reject", ["y"])
+    one, other = found["ingest"]
+    assert one.items() >= {"parallelism": 1, "null": ["x"], "target": f"{tmp_path}/a/out"}.items()
+    assert other.keys() == {"source", "target"}
+
+
+def command(tmp_path: Path, *given: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "epochgate", "ingest", "--config", "jobs.toml", *given],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.extended
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {name: source(tmp_path, name, files=4, rows=1500) for name in ("a", "b")}
+    source(tmp_path, "bad", files=2, rows=50)
+    (tmp_path / "bad/in/z.csv").write_text("other,columns\n1,2\n")
+    above = "parallelism = 1\ncheckpoint-every = '300ms'\nmetrics-port = 0\nrestart = 'none'"
+    slow = "rows-per-second = 1500"
+    tables = [pair(tmp_path, "a", slow), pair(tmp_path, "b", slow), pair(tmp_path, "bad")]
+    path = configured(tmp_path, *tables, above=above)
+
+    process = command(tmp_path)
+    try:
+        for name in ("a", "b"):
+            wait_for(partial(has_rows, tmp_path / name / "out"), f"rows of {name}", 120)
+        assert process.stderr is not None
+        said = ""
+        while not (found := re.search(r"metrics: (http\S+)", said)):
+            said += process.stderr.readline()
+        with urllib.request.urlopen(found[1], timeout=60) as answer:
+            shown = answer.read().decode()
+        assert len(set(re.findall('job_id="([^"]*)"', shown))) == 2
+        assert shown.count("# TYPE epochgate_checkpoints_total") == 1
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    for name in ("a", "b"):
+        taken = visible(tmp_path / name / "out")
+        assert taken == sorted(set(taken))
+        assert len(taken) < len(rows[name])
+
+    process = command(tmp_path, "--json")
+    printed, err = process.communicate(timeout=200)
+    assert process.returncode == 2, err
+    assert f"{tmp_path}/bad/out: refused: " in err
+    told = json.loads(printed)["jobs"]
+    assert [one["state"] for one in told] == ["finished", "finished", "refused"]
+    assert all(one["resumed_from"] for one in told[:2])
+    assert "the schema changes between files" in told[2]["reason"]
+    for name in ("a", "b"):
+        assert visible(tmp_path / name / "out") == rows[name]
+    assert not (tmp_path / "bad/out").exists()
+
+    assert main(["status", path]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("finished after") == 2
+    assert "not begun" in shown
+    assert main(["status", path, "--json"]) == 0
+    states = [one["state"] for one in json.loads(capsys.readouterr().out)]
+    assert states == ["finished", "finished", "not begun"]
