@@ -173,10 +173,13 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         transform=None if arguments.transform is None else load_transform(arguments.transform),
         transform_takes=arguments.transform_takes,
         follow=arguments.follow,
-        partition_by=() if arguments.partition_by is None else _names(arguments.partition_by),
+        partition_by=_names(arguments.partition_by),
         **reading_from(arguments),
         file_bytes=parse_size_bytes(arguments.file_size),
         commit_in=arguments.commit_in,
+        merge_on=_names(arguments.merge_on),
+        merge_order=_names(arguments.merge_order),
+        merge_delete=arguments.merge_delete,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
         new_only=arguments.new_only,
@@ -200,8 +203,8 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
+def _names(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def _announce(plan: IngestPlan, master: str, arguments: argparse.Namespace) -> None:

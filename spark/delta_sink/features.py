@@ -29,6 +29,14 @@ TAKEN: Final = frozenset(
 appended files by themselves; and files without deletion vectors may lie beside those with them. The
 library writes to no table with identity columns, used or not.
 """
+PARTITIONED: Final = (pa.types.is_timestamp,)
+"""Kinds of columns by which a table can be partitioned, beside those of Parquet files. The library
+misreads decimals between 0 and -1.
+"""
+NEW_TABLE: Final = {"delta.logRetentionDuration": "interval 1 days"}
+"""Properties of a table that a job creates. The library lists all entries of the log for each
+commit, and by default entries are kept for thirty days.
+"""
 OF_VERSIONS: Final = 5
 """Up to this version of writers, a table has no list of features, and any of the above."""
 APPEND_ONLY: Final = "delta.appendOnly"

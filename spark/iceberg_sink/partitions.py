@@ -30,16 +30,23 @@ _ALL = {"write.metadata.metrics.default": "full"}
 
 
 def add_files(
-    transaction: Transaction, io: Any, paths: Sequence[str], summary: Mapping[str, str]
+    transaction: Transaction,
+    io: Any,
+    paths: Sequence[str],
+    summary: Mapping[str, str],
+    removed: Sequence[DataFile] = (),
 ) -> None:
-    """Add these files to a new snapshot. Raises CommittableDamaged for one of several partitions,
-    and what the library raises.
+    """Add these files to a new snapshot, and take others out. Raises CommittableDamaged for one of
+    several partitions, and what the library raises.
     """
     metadata = transaction.table_metadata
     if metadata.name_mapping() is None:
         mapping = metadata.schema().name_mapping.model_dump_json()
         transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
-    producer = transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append()
+    snapshot = transaction.update_snapshot(snapshot_properties=dict(summary))
+    producer: Any = snapshot.overwrite() if removed else snapshot.fast_append()
+    for file in removed:
+        producer.delete_data_file(file)
     for path in paths:
         producer.append_data_file(_data_file(transaction.table_metadata, io, path))
     producer.commit()

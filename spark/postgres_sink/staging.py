@@ -17,6 +17,7 @@ from epochgate.spark.postgres_sink.database import Relation, connect, types_of
 from epochgate.spark.postgres_sink.errors import ColumnReserved, RowsRefused
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART, as_csv, as_sent, slices
+from epochgate.spark.tables.merge import DELETED, Merge
 from epochgate.spark.values.relations import ColumnType
 
 COPY_BYTES = 32 << 20
@@ -26,9 +27,17 @@ class Staging:
     """Rows of one attempt; a connection lasts for one COPY."""
 
     def __init__(
-        self, dsn: str, table: str, run_id: str, subtask: int, attempt: int, rows_per_statement: int
+        self,
+        dsn: str,
+        table: str,
+        run_id: str,
+        subtask: int,
+        attempt: int,
+        rows_per_statement: int,
+        merge: Merge | None = None,
     ) -> None:
         self._dsn, self._relation, self._rows_max = dsn, Relation(table), rows_per_statement
+        self._merge = merge
         self._name = f"{run_id}/{subtask}/{attempt}"
         self._where = f"subtask {subtask}, attempt {attempt}"
         self._sequence = 0
@@ -36,12 +45,15 @@ class Staging:
         self._finished: list[Part] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. Raises ColumnNeverFits, ValueDoesNotFit, RowsRefused, ColumnReserved, and
-        what psycopg raises when the connection breaks.
+        """Add a batch. Raises ColumnNeverFits, ValueDoesNotFit, RowsRefused, ColumnReserved, what
+        psycopg raises when the connection breaks, and of rows that are merged
+        ColumnOfMergeMissing, KeyMissing or ConditionWrong.
         """
         for name in (PART, CHECKPOINT):
             if name in batch.schema.names:
                 raise ColumnReserved(self._relation.name, self._where, name)
+        if self._merge is not None:
+            batch = self._merge.marked(batch, self._columns, self._where)
         for piece in slices(as_sent(batch, self._columns, self._where), self._rows_max):
             rows = sum(one.num_rows for one in self._gathered) + piece.num_rows
             is_other = bool(self._gathered) and piece.schema != self._gathered[0].schema
@@ -53,8 +65,9 @@ class Staging:
 
     @functools.cached_property
     def _columns(self) -> dict[str, ColumnType]:
-        """Those of the table, which has them as long as rows are staged."""
-        return types_of(self._dsn, self._relation)
+        """Those of the table, which has them as long as rows are staged, and of what is added."""
+        own = {} if self._merge is None else {DELETED: ColumnType("boolean", "bool")}
+        return types_of(self._dsn, self._relation) | own
 
     def prepare_commit(self) -> list[Part]:
         """Stage what is left, and name all since the last call."""

@@ -1,6 +1,7 @@
 """The sinks into tables, as `epochgate certify-sink` tries them.
 
 epochgate certify-sink tests.spark.tables.certified:DeltaCase
+epochgate certify-sink tests.spark.tables.certified:DeltaMergingCase
 epochgate certify-sink tests.spark.tables.certified:IcebergCase
 epochgate certify-sink tests.spark.tables.certified:postgres_case
 """
@@ -20,10 +21,13 @@ from epochgate.spark.delta_sink import DeltaSink
 from epochgate.spark.iceberg_sink import IcebergSink
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink import PostgresSink
+from epochgate.spark.tables.merge import Merge
 from epochgate.testing import SinkCase
 from tests.spark.tables import delta_replay, iceberg_replay
 from tests.spark.tables.delta_objects import Seen
 from tests.spark.tables.postgres_server import Server
+
+BY_NUMBER = Merge(("number",))
 
 
 class DeltaCase(SinkCase):
@@ -92,6 +96,16 @@ class DeltaObjectsCase(DeltaCase):
         super().remove(place)
 
 
+class DeltaMergingCase(DeltaCase):
+    """A Delta table into which rows are merged; the library's statement is a point, too."""
+
+    calls = (*DeltaCase.calls, "deltalake.table:TableMerger.execute")
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty place."""
+        return DeltaSink(str(place / "table"), merge=BY_NUMBER)
+
+
 class DeltaInTasksCase(DeltaCase):
     """The same where tasks move the files."""
 
@@ -131,12 +145,22 @@ class IcebergCase(SinkCase):
         return CommitStateUnknownException("503 Service Unavailable (made by certify-sink)")
 
 
+class IcebergMergingCase(IcebergCase):
+    """An Iceberg table into which rows are merged."""
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty place."""
+        described = iceberg_replay.catalog(place)
+        return IcebergSink("test", "sales.events", described, merge=BY_NUMBER)
+
+
 class PostgresCase(SinkCase):
     """A table of PostgreSQL; each call of a connection, a cursor or a COPY is a point."""
 
     clients = ("psycopg:connect",)
     columns: ClassVar[str] = "number bigint primary key, text text not null"
     commit_in: ClassVar[CommitIn] = "driver"
+    merge: ClassVar[Merge | None] = None
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -145,7 +169,7 @@ class PostgresCase(SinkCase):
     def sink(self, place: Path) -> Sink:
         """The sink on an empty table."""
         self._run(f'create table if not exists "{place.name}" ({self.columns})')
-        return PostgresSink(self._dsn, place.name, commit_in=self.commit_in)
+        return PostgresSink(self._dsn, place.name, commit_in=self.commit_in, merge=self.merge)
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
         """Return what a reader sees who knows nothing of the sink."""
@@ -191,6 +215,12 @@ class PostgresCase(SinkCase):
         """Close the reader's connection."""
         if self._connection is not None:
             self._connection.close()
+
+
+class PostgresMergingCase(PostgresCase):
+    """A table into which rows are merged."""
+
+    merge = BY_NUMBER
 
 
 class PostgresTellingCase(PostgresCase):

@@ -15,15 +15,20 @@ from tests.runtime.objects.servers import seaweedfs
 from tests.spark.tables.certified import (
     DeltaCase,
     DeltaInTasksCase,
+    DeltaMergingCase,
     DeltaObjectsCase,
     IcebergCase,
+    IcebergMergingCase,
     PostgresCase,
     PostgresInTasksCase,
+    PostgresMergingCase,
     PostgresTellingCase,
 )
 from tests.spark.tables.postgres_server import Server
 
+OF_DELTA = {"in tasks": DeltaInTasksCase, "merging": DeltaMergingCase, "delta": DeltaCase}
 OF_POSTGRES = {
+    "merging": PostgresMergingCase,
     "in tasks": PostgresInTasksCase,
     "told": PostgresTellingCase,
     "postgres": PostgresCase,
@@ -32,8 +37,11 @@ KINDS = [
     "delta",
     "delta, in tasks",
     pytest.param("delta, in objects", marks=pytest.mark.extended),
+    "delta, merging",
     "iceberg",
+    "iceberg, merging",
     "postgres",
+    "postgres, merging",
     "postgres, told",
     "postgres, in tasks",
 ]
@@ -48,10 +56,10 @@ def case(request: pytest.FixtureRequest) -> Iterator[SinkCase]:
             yield DeltaObjectsCase()
     elif "delta" in request.param:
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
-        yield DeltaInTasksCase() if "tasks" in request.param else DeltaCase()
-    elif request.param == "iceberg":
+        yield next(kind for name, kind in OF_DELTA.items() if request.param.endswith(name))()
+    elif "iceberg" in request.param:
         pytest.importorskip("pyiceberg", reason="the extra `iceberg` is not installed")
-        yield IcebergCase()
+        yield IcebergMergingCase() if "merging" in request.param else IcebergCase()
     else:
         server: Server = request.getfixturevalue("server")
         kind = next(kind for name, kind in OF_POSTGRES.items() if request.param.endswith(name))
