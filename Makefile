@@ -111,7 +111,7 @@ format: $(STAMP) ## format the code and repair what lint can repair
 lock: ## resolve the dependencies again (needs uv)
 	$(LOCK) --upgrade requirements/build.in --output-file requirements/build.txt
 	$(LOCK) --upgrade requirements/docs.in --output-file requirements/docs.txt
-	$(LOCK) --upgrade $(PROJECTS) $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres avro draw demo prove dev) \
+	$(LOCK) --upgrade $(PROJECTS) $(addprefix --extra ,spark metrics objects fsspec delta iceberg postgres avro xml excel sqs watch otlp draw demo prove dev) \
 		--no-emit-package epochgate --constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind

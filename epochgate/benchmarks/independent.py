@@ -161,17 +161,28 @@ class Member(Environment):
     hear: Trigger
 
     ROWS = (
-        Row("speak", "silent", ACTIVE, None, "announce", "it wants to lead"),
-        Row("hear", ACTIVE, PASSIVE, "has_mail and is_larger", "pass_on", "another one will lead"),
+        Row("speak", "silent", ACTIVE, "has_room", "announce", "it wants to lead"),
+        Row(
+            "hear",
+            ACTIVE,
+            PASSIVE,
+            "has_mail and has_room and is_larger",
+            "pass_on",
+            "another one will lead",
+        ),
         Row(
             "hear", ACTIVE, STAY, "has_mail and not is_larger and not is_own", "drop", "it will not"
         ),
         Row("hear", ACTIVE, LEADING, "has_mail and not is_larger and is_own", "drop", "it has won"),
-        Row("hear", PASSIVE, STAY, "has_mail", "pass_on", "it only hands on"),
+        Row("hear", PASSIVE, STAY, "has_mail and has_room", "pass_on", "it only hands on"),
     )
 
     def has_mail(self) -> bool:
         return not self.inbox.empty()
+
+    def has_room(self) -> bool:
+        following = (self.member + 1) % self.system.members
+        return self.system.member[following].inbox.size() < self.system.members
 
     def is_larger(self) -> bool:
         return self.inbox.head() > self.member

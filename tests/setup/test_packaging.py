@@ -95,7 +95,7 @@ def test_a_distribution_needs_no_more_than_it_runs_with(built: Path) -> None:
         for name in PROJECTS
     }
     assert core == {
-        "epochgate": ["jinja2", "msgpack", "rich", "transitions"],
+        "epochgate": ["jinja2", "msgpack", "rich", "shtab", "transitions"],
         "epochgate_proving": [f"epochgate=={__version__}", "hypothesis", "llvmlite", "numpy"],
     }
 

@@ -6,7 +6,7 @@ changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from epochgate.fsm.checker.compiler.ir import (
     Assign,
@@ -29,6 +29,7 @@ from epochgate.fsm.checker.reduction.values import (
     Pushed,
     Token,
     Unknown,
+    Value,
     computed,
     loads,
     taken_bits,
@@ -79,6 +80,30 @@ class Case:
     writes: dict[str, Write] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
     """The cells that decide when an observer's condition holds, which is not known itself."""
+    covers: frozenset[tuple[int, Value]] = frozenset()
+    """The rows that are taken, each in its state."""
+
+    def joined(self, other: Case) -> Case | None:
+        """Return one case for two that do the same under conditions of which one differs."""
+        if self._effect() != other._effect():
+            return None
+        within, holds = dict(self.within), set(self.holds)
+        cells = {c for c in within.keys() | other.within if within.get(c) != other.within.get(c)}
+        opposed = holds ^ set(other.holds)
+        if len(cells) == 1 and not opposed:
+            (cell,) = cells
+            if cell in self.writes:
+                return None
+            mask = within.pop(cell, None)
+            if mask is not None and cell in other.within:
+                within[cell] = mask | other.within[cell]
+            return replace(self, within=within)
+        if not cells and len(opposed) == 2 and len({condition for condition, _ in opposed}) == 1:
+            return replace(self, holds=tuple(one for one in self.holds if one not in opposed))
+        return self if not cells and not opposed else None
+
+    def _effect(self) -> tuple[object, ...]:
+        return self.step, self.writes, self.reads, self.hidden, self.covers
 
 
 class Cases:
@@ -93,7 +118,7 @@ class Cases:
         self.coarse: list[str] = []
         """The steps of which the ways through are too many to be told apart."""
         for number in range(len(program.steps)):
-            self.found += self._of_step(number)
+            self.found += _joined(self._of_step(number))
         declared = [*properties]
         for name, function in program.properties.items():
             wanted = {
@@ -186,7 +211,7 @@ class Cases:
         reads = set(path.reads)
         writes = {} if path.fails or step == OBSERVER else self._writes(path, reads)
         found = Case(step if writes else OBSERVER, dict(path.within), (*path.holds.items(),))
-        found.reads, found.writes = frozenset(reads), writes
+        found.reads, found.writes, found.covers = frozenset(reads), writes, path.covers
         if not writes:
             # Where it reads something beside its conditions, these may not be all.
             found.hidden = frozenset(t.items if isinstance(t, Head) else t for t in reads)
@@ -216,3 +241,20 @@ class Cases:
                 reads |= self.paths.tokens(content)
                 found[cell] = Anything()
         return found
+
+
+def _joined(cases: Iterable[Case]) -> list[Case]:
+    """Join what a step does alike: a guard that is asked before, and fails for another reason, then
+    makes nothing depend on that reason.
+    """
+    found: list[Case] = []
+    for case in cases:
+        position = 0
+        while position < len(found):
+            if both := found[position].joined(case):
+                del found[position]
+                case, position = both, 0
+            else:
+                position += 1
+        found.append(case)
+    return found

@@ -79,6 +79,8 @@ class Path:
     holds: dict[Expr, bool] = field(default_factory=dict)
     """The other conditions, and whether they hold."""
     reads: set[Token] = field(default_factory=set)
+    covers: frozenset[tuple[int, Value]] = frozenset()
+    """The rows that are taken, each in its state."""
     cells: dict[str, Content] = field(default_factory=dict)
     frames: list[dict[str, Value]] = field(default_factory=lambda: [{}])
     queues: dict[str, tuple[tuple[str, tuple[Value, ...]], ...]] = field(default_factory=dict)
@@ -93,6 +95,7 @@ class Path:
             dict(self.within),
             dict(self.holds),
             set(self.reads),
+            self.covers,
             dict(self.cells),
             [dict(frame) for frame in self.frames],
             dict(self.queues),
@@ -180,8 +183,10 @@ class Paths:
                 path.leaves = True
             case Fail():
                 path.fails = True
-            case Cover(_, state):
-                path.reads |= self.tokens(self.value(path, state))
+            case Cover(row, state):
+                position = self.value(path, state)
+                path.covers |= {(row, position)}
+                path.reads |= self.tokens(position)
             case _:
                 raise TooManyPaths  # a statement whose effect is not known here
 
