@@ -134,6 +134,23 @@ def place_of(folder: Path, read: Callable[[], list[tuple[Any, ...]]], **changes:
     return Place(folder, options_for(folder, **{**given, **changes}), read)
 
 
+def check_some(place: Place) -> None:
+    """Compare a table after each of some deliveries, while processes die."""
+    table: Table = {}
+    some = [
+        [Change(one, "north", 1, "a") for one in range(4)],
+        [Change(0, "north", 2, "b"), Change(1, "north", 0, "late"), Change(2, "north", 2, "", "D")],
+        [Change(2, "", 0, ""), Change(3, "north", 3, "c"), Change(3, "north", 4, "d")],
+    ]
+    for seed, delivery in enumerate(some):
+        place.deliver(delivery)
+        result = place.run(seed=seed)
+        assert result.state == "finished", result.reason
+        table = merged(table, delivery, is_ordered=True)
+        assert place.read() == sorted(one.shown for one in table.values())
+        assert result.rows_visible == len(table)
+
+
 def rows_of(files: Sequence[Path], columns: Sequence[str] = COLUMNS) -> list[tuple[Any, ...]]:
     """The rows of files as DuckDB reads them, sorted; columns of directories are texts."""
     if not files:

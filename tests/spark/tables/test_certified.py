@@ -39,9 +39,9 @@ KINDS = [
     pytest.param("delta, in objects", marks=pytest.mark.extended),
     "delta, merging",
     "iceberg",
-    "iceberg, merging",
+    pytest.param("iceberg, merging", marks=pytest.mark.extended),
     "postgres",
-    "postgres, merging",
+    pytest.param("postgres, merging", marks=pytest.mark.extended),
     "postgres, told",
     "postgres, in tasks",
 ]

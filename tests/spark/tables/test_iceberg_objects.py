@@ -38,6 +38,7 @@ from tests.runtime.objects.servers import BUCKET, KEY, SECRET, seaweedfs
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, random_kills, write_source
 from tests.spark.tables import iceberg_replay
 from tests.spark.tables.delta_objects import Seen
+from tests.spark.tables.merged import check_some, place_of, rows_of
 
 catalogs = pytest.importorskip("pyiceberg.catalog", reason="the extra `iceberg` is not installed")
 
@@ -91,6 +92,10 @@ class Lake:
             monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper().replace('-', '_')}", value)
 
     def rows(self, column: str = "x") -> list[Any]:
+        return sorted(v for file in self.files() for v in pq.read_table(file)[column].to_pylist())
+
+    def files(self) -> list[Path]:
+        """Copies of the files of the newest snapshot."""
         for key in self.seen.files():
             copy = self._copies / key
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -100,8 +105,7 @@ class Lake:
             found = self._asked(f"/v1/{TABLES}/namespaces/sales/tables/{self.table[6:]}")
             location = found["metadata-location"].rpartition("/")[2]
             found = json.loads((self._copies / "metadata" / location).read_text())
-        files = iceberg_replay.files_of(iceberg_replay.history_in(found or {}))
-        return sorted(v for file in files for v in pq.read_table(file)[column].to_pylist())
+        return iceberg_replay.files_of(iceberg_replay.history_in(found or {}))
 
     def _asked(self, path: str) -> dict[str, Any]:
         form = {"grant_type": "client_credentials", "client_id": KEY, "client_secret": SECRET}
@@ -260,3 +264,14 @@ def test_batches_of_a_query_are_in_the_table_once(lake: Lake) -> None:
     target.sweep("query", 32)
     assert len(lake.seen.files("data/query-1-2")) == 0
     assert lake.rows() == [0, 1]
+
+
+def test_rows_replace_others_and_nothing_stays_that_no_snapshot_names(
+    lake: Lake, tmp_path: Path
+) -> None:
+    target = f"iceberg:lake.{lake.table}"
+    check_some(
+        place_of(tmp_path, lambda: rows_of(lake.files()), target=target, merge_order=("at",))
+    )
+    left = [key for key in lake.seen.files("data") if "part-99999-" not in key]
+    assert left == [], "a staged file"
