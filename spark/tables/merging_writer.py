@@ -23,6 +23,7 @@ from epochgate.spark.values.errors import ValueMissing
 from epochgate.spark.values.formats import TableTypes
 
 _TO_MERGE: Final = "merge"
+_MARK: Final = pa.field(DELETED, pa.bool_())
 
 
 class MergingWriter(TableSinkWriter):
@@ -50,7 +51,7 @@ class MergingWriter(TableSinkWriter):
     def _begin(self, table: str, schema: pa.Schema, split: Split | None) -> StagingWriter:
         self._merge.require_comparable(schema, self._where)
         self._of_partitions, self._partition_by = self._partition_by, []
-        return super()._begin(table, schema.append(pa.field(DELETED, pa.bool_())), None)
+        return super()._begin(table, schema.append(_MARK), None)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage one batch; in addition KeyMissing ends the job."""
@@ -65,8 +66,8 @@ class MergingWriter(TableSinkWriter):
             lacking = pc.and_not(column.is_null(), deleted)
             if not field.nullable and pc.any(lacking).as_py():
                 raise ValueMissing(field.name, pc.index(lacking, True).as_py(), self._where)
-        names = [*rows.schema.names, DELETED]
-        self._staging.write(pa.RecordBatch.from_arrays([*rows.columns, deleted], names=names))
+        schema = rows.schema.append(_MARK)
+        self._staging.write(pa.RecordBatch.from_arrays([*rows.columns, deleted], schema=schema))
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
         """Finish the files."""
