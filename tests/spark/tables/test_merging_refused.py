@@ -5,7 +5,9 @@ writer in between changes nothing of what is right afterwards.
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,21 @@ import pyarrow as pa
 import pytest
 
 from epochgate.errors import UsageError
-from epochgate.runtime import SinkStart
+from epochgate.runtime import OperatorContext, RetryLater, SinkStart
+from epochgate.spark.counting_sink import CountingSink
 from epochgate.spark.ingest.options import IngestOptions
+from epochgate.spark.postgres_sink import PostgresSink
 from epochgate.spark.tables.merge import Merge
 from tests.spark.tables import delta_replay, iceberg_replay
 from tests.spark.tables.merged import (
+    COLUMNS,
     Change,
     Place,
     delta_place,
     iceberg_place,
     make_partitioned,
     postgres_place,
+    rows_of,
 )
 
 BY_AT = {"merge_order": ("at",)}
@@ -256,6 +262,60 @@ def test_a_trigger_that_leaves_out_or_changes_what_replaces_is_told_before_the_c
         assert "trigger meddling" in (result.reason or "")
         assert place.read() == [(1, "", 1, "a")]
         connection.execute("drop function meddle cascade")
+
+
+MERGE = Merge(("id", "region"), ("at",), "op = 'D'")
+
+
+def merged_by(sink: CountingSink, job: int, told: list[Any] | None = None) -> None:
+    """Merge five checkpoints of rows of the same keys; `told`: how writers hear of the schema."""
+    committer = sink.create_committer(SinkStart(f"job{job}", f"run{job}"))
+    for checkpoint in range(1, 6):
+        context = OperatorContext("sink", 0, checkpoint, 1, f"run{job}", lambda event: None)
+        writer: Any = sink.create_writer(context, None)
+        if told is not None:
+            writer.handle_event(told)
+        ids = random.Random(job).sample(range(50), 50)
+        at = checkpoint * 10 + job
+        rows = [{"id": one, "region": "", "at": at, "text": f"{at}", "op": "U"} for one in ids]
+        writer.write(pa.RecordBatch.from_pylist(rows))
+        staged = {0: writer.prepare_commit(checkpoint)}
+        committer.check(staged)
+        while True:
+            try:
+                assert committer.commit(checkpoint, staged)
+                break
+            except RetryLater:  # a deadlock, of which the server ends one side, or another commit
+                continue
+    committer.close()
+
+
+AT_LAST = [(one, "", 52, "52") for one in range(50)]
+
+
+def test_jobs_that_merge_into_one_table_of_postgresql_lose_and_double_nothing(
+    tmp_path: Path, dsn: str
+) -> None:
+    sink = PostgresSink(dsn, "changed", merge=MERGE)
+    with postgres_place(tmp_path, dsn) as place, ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda job: merged_by(sink, job), range(3)))
+        assert place.read() == AT_LAST
+
+
+def test_jobs_that_merge_into_one_delta_table_lose_and_double_nothing(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    from epochgate.spark.delta_sink import DeltaSink
+
+    place = str(tmp_path / "out")
+    schema = pa.schema(
+        [(name, pa.int64() if name in ("id", "at") else pa.string()) for name in COLUMNS]
+    )
+    deltalake.write_deltalake(place, schema.empty_table())
+    told = ["schema", schema.serialize().to_pybytes(), place]
+    with ThreadPoolExecutor(3) as pool:
+        # The writer stages below the table, which each job has for its own checkpoints.
+        list(pool.map(lambda job: merged_by(DeltaSink(place, merge=MERGE), job, told), range(3)))
+    assert rows_of(delta_replay.active_files(tmp_path / "out")) == AT_LAST
 
 
 def test_columns_that_the_rows_lack_stay_in_postgresql(tmp_path: Path, dsn: str) -> None:
