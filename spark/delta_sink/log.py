@@ -337,9 +337,8 @@ class DeltaLog:
         given = self._properties(transactions, metadata, retries=0)
         with self._translating():
             carry_out(self._table, rows, merge, given, self._after_commit(before))
-            self._table.update_incremental()
         if self._table.version() == before:
-            # The library makes no entry where no row changes.
+            # The library makes no entry where no row changes; this one is on the same snapshot.
             self.append({}, transactions, metadata)
             return
         self._make_durable(before, with_files=True)

@@ -217,16 +217,17 @@ class PostgresCase(SinkCase):
             self._connection.close()
 
 
-class PostgresMergingCase(PostgresCase):
-    """A table into which rows are merged."""
-
-    merge = BY_NUMBER
-
-
 class PostgresTellingCase(PostgresCase):
     """A table whose rows say of which checkpoint they are."""
 
     columns = f"{PostgresCase.columns}, epochgate_checkpoint bigint"
+
+
+class PostgresMergingCase(PostgresCase):
+    """The same into which rows are merged: none is withdrawn, although it says so."""
+
+    columns = PostgresTellingCase.columns
+    merge = BY_NUMBER
 
 
 class PostgresInTasksCase(PostgresTellingCase):

@@ -334,6 +334,33 @@ def test_columns_that_the_rows_lack_stay_in_postgresql(tmp_path: Path, dsn: str)
         assert place.read() == [(1, "", 1, "a"), (2, "", 2, "b")]
 
 
+def test_the_newest_file_counts_where_its_time_name_and_row_are_the_order(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    place = delta_place(
+        tmp_path,
+        add_columns=("file.modified", "file.name", "file.row"),
+        merge_order=("file_modified", "file_name", "file_row"),
+    )
+    place.deliver([Change(1, "", 9, "a"), Change(1, "", 8, "b"), Change(2, "", 9, "c")])
+    place.deliver([Change(2, "", 1, "d")])
+    assert place.run().state == "finished"
+    assert place.read() == [(1, "", 8, "b"), (2, "", 1, "d")]
+
+
+def test_rows_of_which_none_changes_the_table_are_a_checkpoint_of_its_log(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    place = delta_place(tmp_path, **BY_AT)
+    place.deliver([Change(1, "", 9, "a")])
+    place.run()
+    place.deliver([Change(1, "", 8, "late")])
+    result = place.run()
+    job = place.options.job_id
+    said = delta_replay.numbers(tmp_path / "out", job)
+    assert said[-1] == result.last_checkpoint_id
+    assert len(said) == len(set(said))
+    assert place.read() == [(1, "", 9, "a")]
+
+
 def test_a_table_that_the_job_makes_is_partitioned_as_asked(tmp_path: Path) -> None:
     pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
     place = delta_place(tmp_path, partition_by=("region",), **BY_AT)
