@@ -77,7 +77,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/committing/test_tries.py",
     ),
     SplitAssignments: OF_SOURCES,
-    SplitsRead: ("tests/spark/ingest/test_read_files.py",),
+    SplitsRead: ("tests/spark/ingest/test_read_splits.py",),
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: (
