@@ -140,7 +140,8 @@ class Kept:
         self.must_fail = False
         removal: Any = self
         self.due = DueFiles(removal, age_s, lambda: self.time_s)
-        self.files = ReadFiles(TakenFiles(), 2, 0, self.due, given_up, lambda: self.time_s)
+        self.taken = TakenFiles()
+        self.files = ReadFiles(self.taken, 2, 0, self.due, given_up, lambda: self.time_s)
 
     def remove(self, record: TakenFile) -> bool:
         if self.must_fail:
@@ -165,6 +166,21 @@ def test_a_file_goes_with_the_commit_of_the_checkpoint_that_holds_it() -> None:
     assert kept.gone == ["a"]
     kept.files.committed(3)
     assert kept.gone == ["a"]
+
+
+def test_a_commit_lets_only_those_files_go_whose_checkpoint_it_covers() -> None:
+    kept = Kept()
+    kept.read(0, split("a"))
+    kept.read(0, split("b"), after=1)
+    kept.files.completed(1)
+    assert [record.path for record in kept.taken.records(None)] == ["a"]
+    kept.read(0, split("c"), after=2)
+    kept.files.completed(2)
+    assert [record.path for record in kept.taken.records(None)] == ["a", "b"]
+    kept.files.completed(3)
+    for checkpoint in (1, 2, 3):
+        kept.files.committed(checkpoint)
+        assert kept.gone == ["a", "b", "c"][:checkpoint]
 
 
 def test_a_commit_also_lets_files_of_earlier_checkpoints_go() -> None:
