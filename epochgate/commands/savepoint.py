@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from typing import TYPE_CHECKING
 
 from epochgate.commands.checkpoints import checkpoints_of
 from epochgate.commands.status import aligned
 from epochgate.console import say
 from epochgate.errors import EpochgateError
 from epochgate.exit_codes import codes_of
+
+if TYPE_CHECKING:
+    from epochgate.runtime.savepoints.savepoint import Savepoint
 
 HELP = "make a savepoint of a job, from which a job can start"
 DESCRIPTION = """\
@@ -104,7 +108,14 @@ def run(arguments: argparse.Namespace) -> int:
             f"checkpoint {savepoint.checkpoint_id} of job {savepoint.job_id}, "
             f"{size(savepoint.size_bytes)}; {then}",
         ),
-        ("start from it", f"--from-savepoint {savepoint.path} --checkpoint-dir NEW"),
+        ("start from it", _way_on(savepoint)),
     ]
     say(aligned(told))
     return 0
+
+
+def _way_on(savepoint: Savepoint) -> str:
+    """Return what to give to the next start, by a program or by `epochgate ingest`."""
+    if savepoint.job_id.startswith("ingest-"):
+        return f"--from-savepoint {savepoint.path} --checkpoint-dir NEW"
+    return f"from_savepoint={savepoint.path!r}, with a new directory of checkpoints"

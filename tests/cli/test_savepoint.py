@@ -31,7 +31,7 @@ def test_it_tells_the_place_what_is_there_and_how_to_start_from_it(
     assert shown[0] == f"savepoint      {place}"
     assert shown[1].startswith("holds          checkpoint 7 of job orders, ")
     assert shown[1].endswith("; copied, since the job has ended")
-    assert shown[2] == f"start from it  --from-savepoint {place} --checkpoint-dir NEW"
+    assert shown[2].startswith(f"start from it  from_savepoint='{place}', with a new directory")
     assert cli.main(["checkpoints", "show", str(place)]) == 0
     assert capsys.readouterr().out.startswith("checkpoint 7 of job orders\n")
 

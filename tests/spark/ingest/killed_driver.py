@@ -61,7 +61,7 @@ def kill_at_removal(name: str, when: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return is_removed
 
-    Removal.remove = removed  # type: ignore[method-assign]  # in this process alone
+    Removal.remove = removed  # type: ignore[method-assign, assignment]  # in this process alone
 
 
 def main(source: str, target: str, *step: str) -> None:
