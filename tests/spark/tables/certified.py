@@ -172,9 +172,10 @@ class IcebergObjectsCase(IcebergCase):
         return len(self._lake(place).metadata().get("properties", ()))
 
     def remove(self, place: Path) -> None:
-        """Remove the objects."""
-        self._lake(place).seen.remove()
-        del self._lakes[place]
+        """Remove the objects; those of a catalog's own bucket stay, which no other table has."""
+        if self.kind == "sql":
+            self._lake(place).seen.remove()
+        self._lakes.pop(place, None)
         super().remove(place)
 
 
