@@ -42,7 +42,7 @@ KINDS = [
     pytest.param("iceberg, in objects, rest", marks=pytest.mark.extended),
     "postgres",
     "postgres, told",
-    pytest.param("postgres, growing", marks=pytest.mark.extended),
+    pytest.param("postgres, growing", marks=pytest.mark.deep),
     "postgres, in tasks",
 ]
 
