@@ -101,8 +101,8 @@ def test_a_loader_that_loses_rows_or_ends_with_an_error_has_failed(
 
 def test_files_have_the_same_rows_whatever_their_kind(tmp_path: Path, source: Source) -> None:
     other = Source(tmp_path / "csv", "csv", 3, 5).write()
-    of_csv = duckdb.sql(f"from read_csv('{other.folder}/*') order by id").fetchall()
-    of_parquet = duckdb.sql(f"from read_parquet('{source.folder}/*') order by id").fetchall()
+    of_csv = duckdb.execute(f"from read_csv('{other.folder}/*') order by id").fetchall()
+    of_parquet = duckdb.execute(f"from read_parquet('{source.folder}/*') order by id").fetchall()
     assert of_csv == of_parquet
     assert len({path.stat().st_mtime for path in source.folder.iterdir()}) == 3
 
