@@ -1,5 +1,5 @@
-"""What is made of the figures of `make bench-ingest-peers`, and that a load is started, killed and
-counted; the other loaders are tried where their environment is.
+"""Loads of `make bench-ingest-peers` are started, killed and counted, by a loader of the test's
+own, and tables are made of figures that are known.
 """
 
 from __future__ import annotations
