@@ -35,6 +35,7 @@ from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, Target, pars
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
+from epochgate.spark.tables.merge import Merge, MergeUnusable
 
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
@@ -73,7 +74,10 @@ class IngestOptions:
     that changes; of a new table, its partitions, and for Iceberg transforms such as "day(at)".
     file_bytes: a file of the target ends once it is as
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
-    checkpoint first, in parallel, before the driver's step; not into Iceberg.
+    checkpoint first, in parallel, before the driver's step; not into Iceberg. merge_on: rows
+    replace those of the target that have the same values in these columns, in Delta, Iceberg and
+    PostgreSQL; merge_order: of several such rows the greatest by these columns counts;
+    merge_delete: a condition of rows that delete (`Merge`).
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
     in the table `rejected_path`, or "rescue" to keep its values that do not fit as text in a column
     `_rescued`. on_bad_file: "fail", or "skip" to leave it out and record it in
@@ -109,8 +113,8 @@ class IngestOptions:
     state may be left behind.
 
     Raises IngestMisconfigured, NotifyUnusable, TargetUnreadable, InvalidRestartStrategy,
-    TransformNotCallable, EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable
-    or TransformUnclear.
+    TransformNotCallable, EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable,
+    TransformUnclear, MergeUnusable or ConditionWrong.
     """
 
     source: str
@@ -139,6 +143,9 @@ class IngestOptions:
     on_bad_row: OnBadRow = "fail"
     file_bytes: int = ROLL_BYTES
     commit_in: CommitIn = "driver"
+    merge_on: tuple[str, ...] = ()
+    merge_order: tuple[str, ...] = ()
+    merge_delete: str = ""
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
@@ -245,6 +252,13 @@ class IngestOptions:
                 "--commit-in tasks (commit_in) is for Parquet, Delta and PostgreSQL targets, and "
                 f"{self.target!r} is committed to by the driver; leave it out"
             )
+        if self.merge is not None:
+            if target.scheme == PARQUET:
+                raise MergeUnusable(
+                    f"rows of Parquet files in {self.target_path!r} cannot be replaced: give a "
+                    "target delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE or postgres:DSN#TABLE"
+                )
+            self.merge.require_possible(self.commit_in, self.schema_evolution)
 
     def _expect_notify(self) -> None:
         if self.list_every_s is not None:
@@ -341,6 +355,15 @@ class IngestOptions:
         if self.transform is None:
             return "arrow"
         return takes_of(self.transform, self.transform_takes)
+
+    @property
+    def merge(self) -> Merge | None:
+        """The rule by which rows replace others; none if they are added. Raises MergeUnusable and
+        ConditionWrong.
+        """
+        if not (self.merge_on or self.merge_order or self.merge_delete):
+            return None
+        return Merge(tuple(self.merge_on), tuple(self.merge_order), self.merge_delete)
 
     @property
     def dialect(self) -> Dialect:

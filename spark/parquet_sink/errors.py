@@ -46,12 +46,14 @@ class TargetOfAnotherJob(UsageError):
 
 
 class TargetVersionUnknown(UsageError):
-    """The target's marker is not one that this release reads: path, what it says."""
+    """The target's marker is not one that this release reads: path, what it says, what to do."""
 
     def __str__(self) -> str:
+        marker, reason, *way = self.args
+        [way_on] = way or ["Continue with the release that wrote it"]
         return (
-            f"the marker {self.args[0]!r} is not one that this release can read: {self.args[1]}. "
-            "Continue with the release that wrote it, or give a new target."
+            f"the marker {marker!r} is not one that this release can read: {reason}. "
+            f"{way_on}, or give a new target."
         )
 
 

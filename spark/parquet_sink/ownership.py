@@ -73,7 +73,8 @@ def read_marker(files: FileSystem, path: str) -> tuple[int, str] | None:
     if not files.exists(marker_path):
         _refuse_table(files, path, names)
         reason = "it is not there; the directory that held it was moved or removed"
-        raise TargetVersionUnknown(marker_path, reason)
+        way = f"Put it back; or remove {path!r}, to begin without the rows that are there"
+        raise TargetVersionUnknown(marker_path, reason, way)
     try:
         marker = files.read_bytes(marker_path)
     except OSError as error:

@@ -40,7 +40,7 @@ def write_sheet(path: Path, numbers: range) -> None:
 
 
 def taken(target: Path) -> list[Row]:
-    """What DuckDB finds in the target."""
+    """Return the rows of the target, by DuckDB."""
     named = "_id, name, n, split_part(file_name, '.', 1)::bigint, file_row"
     asked = f"select {named} from read_parquet(?) order by 1"
     return duckdb.execute(asked, [f"{target}/**/*.parquet"]).fetchall()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from epochgate.jobs.totals import totals
+from epochgate.runtime.observing.run_summary import RunSummary
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.ingest.hints.events import objects_in
 from epochgate.spark.ingest.hints.notify import NotifyUnusable, expect_notify
@@ -127,3 +129,22 @@ def test_options_of_a_followed_source_are_refused_without_follow() -> None:
     assert IngestOptions("in", "out", follow=True).follow_every_s == 1.0
     named = IngestOptions("s3://in", "out", follow=True, notify="names")
     assert named.follow_every_s == 300.0
+
+
+def test_the_status_of_a_job_tells_how_it_hears_of_files() -> None:
+    source = {
+        "files_found": 9,
+        "hints_up": 0,
+        "hints_heard": 1200,
+        "hints_failed": 3,
+        "files_hinted": 7,
+        "files_unhinted": 2,
+    }
+    told = dict(totals(RunSummary(coordinators={"source": source}), 0.0))
+    assert told["notified"] == (
+        "1,200 times, 7 new files, 2 more by listings, 3 requests failed; the queue does not "
+        "answer, files are listed"
+    )
+    up = {**source, "hints_up": 1, "hints_failed": 0}
+    told = dict(totals(RunSummary(coordinators={"source": up}), 0.0))
+    assert told["notified"] == "1,200 times, 7 new files, 2 more by listings"

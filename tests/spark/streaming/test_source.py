@@ -167,9 +167,6 @@ def test_the_progress_of_a_query_tells_how_many_files_wait(spark: Any, tmp_path:
         .start()
     )
     query.awaitTermination()
-    told = [
-        json.loads(json.loads(one.json)["sources"][0]["latestOffset"])
-        for one in query.recentProgress
-    ]
+    told = [json.loads(one.json)["sources"][0]["latestOffset"] for one in query.recentProgress]
     waiting = {one["batch"]: one["filesWaiting"] for one in told if one is not None}
     assert {batch: waiting[batch] for batch in (1, 2, 3)} == {1: 3, 2: 1, 3: 0}

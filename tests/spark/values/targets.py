@@ -214,6 +214,7 @@ class Postgres(Target):
     """A table of a database whose clocks go by another zone than ours."""
 
     takes_nested = makes_itself = False
+    evolutions = ("none", "add", "widen")
     numbers = itertools.count()
 
     def __init__(self, place: Path, dsn: str) -> None:
@@ -222,6 +223,7 @@ class Postgres(Target):
         self.dsn, self.table = dsn, f"target_{number}"
         self.zone = ZONES[number % 2]
         self.schema, self.kinds = pa.schema([]), dict[str, str]()
+        self.is_made = False
 
     def options(self, **changes: Any) -> IngestOptions:
         return super().options(
@@ -234,9 +236,20 @@ class Postgres(Target):
         schema = inferred.guessed(table) if is_inferred else table.schema
         kinds = _narrowed(schema)
         self.schema, self.kinds = schema, dict(zip(schema.names, kinds, strict=True))
+
+    def start(self, name: str, **changes: Any) -> SimulatedIngest:
+        if not self.is_made:
+            self._make(grows=changes.get("schema_evolution", "none") != "none")
+            self.is_made = True
+        return super().start(name, **changes)
+
+    def _make(self, *, grows: bool) -> None:
+        """Make the table, without some of its columns if it is to grow."""
+        chance = random.Random(str(self.schema))
         columns = [
-            sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(kind))
-            for one, kind in zip(schema, kinds, strict=True)
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
+            for number, (name, kind) in enumerate(self.kinds.items())
+            if not (grows and number and chance.random() < 0.5)
         ]
         making = sql.SQL("create table {} ({})")
         with psycopg.connect(self.dsn, autocommit=True) as connection:
@@ -255,9 +268,11 @@ class Postgres(Target):
             cursor.execute(sql.SQL("select * from {}").format(sql.Identifier(self.table)))
             assert cursor.description is not None
             names = [column.name for column in cursor.description]
+            grown = {one.name: one.type_display for one in cursor.description}
+            kinds = {name: "real" if kind == "float4" else kind for name, kind in grown.items()}
             return Counter(
                 of_row(
-                    (name, as_given(self.schema.field(name).type, self.kinds[name], value))
+                    (name, as_given(self.schema.field(name).type, kinds[name], value))
                     for name, value in zip(names, row, strict=True)
                 )
                 for row in cursor.fetchall()
