@@ -153,6 +153,7 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "send_window: freed from awaited when not has_room: also from quiet",
     ),
     SHADOWED: (
+        "table_owner: overtaken from entering when may_retry: also from making",
         "control_update: broken from writing when has_tried: also from reading",
         *(
             f"batch_plan: broken from fetching: also from {state}"
