@@ -9,6 +9,8 @@ LOCKS := requirements/build.txt requirements/locked.txt
 CLASSES := $(VENV)/spark-classes.jsa
 FLINK_VENV := .venv-conformance
 FLINK_STAMP := $(FLINK_VENV)/installed
+PEERS_VENV := .venv-peers
+PEERS_STAMP := $(PEERS_VENV)/installed
 DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/installed
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
@@ -24,13 +26,14 @@ unexport PYTHONDONTWRITEBYTECODE
 SEED ?= 1
 MINUTES ?= 5
 UV ?= uv
+AZURITE := azurite@3.37.0
 AXE := axe-core-4.14.1
 AXE_SHA512 := 1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint mutants mutants-deep check-deep conformance venv bench bench-checker soak fuzz draw format lock
-.PHONY: versions clean postgres nemesis netfilter bench-flink browser extended kills programs docs
+.PHONY: versions clean postgres nemesis netfilter bench-flink bench-ingest-peers browser azurite extended kills programs docs
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -50,7 +53,7 @@ lint: $(STAMP) ## formatting, lint, types, import order, stale diagrams
 	$(RUN) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 	$(RUN) -m epochgate draw --check
 
-extended: $(STAMP) $(CLASSES) postgres browser ## run features in real Spark sessions, and whatever else `make test` has no time for
+extended: $(STAMP) $(CLASSES) postgres browser azurite ## run features in real Spark sessions, and whatever else `make test` has no time for
 	@$(IN_MEMORY) $(RUN) -m pytest -m "extended and not (deep or kills or programs)" --timeout $(TEST_TIMEOUT_S) $(SHARED)
 
 mutants: $(STAMP) $(CLASSES) ## break the machines: checker, fuzzer and tests must find each (a sample of rows and bodies)
@@ -75,6 +78,9 @@ bench-checker: $(STAMP) ## measure the checker beside Spin, which is installed i
 
 bench-flink: $(STAMP) $(FLINK_STAMP) ## measure beside Flink 2.3.0, and write it into docs/flink.md (needs a JDK)
 	@EPOCHGATE_CONFORMANCE_VENV=$(abspath $(FLINK_VENV)) $(RUN) -m epochgate.benchmarks.flink --write
+
+bench-ingest-peers: $(STAMP) $(PEERS_STAMP) postgres ## load files beside dlt, Sling and open-auto-loader, and write it into docs/comparison-ingest.md
+	@EPOCHGATE_PEERS_VENV=$(abspath $(PEERS_VENV)) $(RUN) -m epochgate.benchmarks.peers --write
 
 docs: $(DOCS_STAMP) ## make the documentation site in build/site; each warning is an error
 	@$(DOCS_VENV)/bin/python -m sphinx --builder html --fail-on-warning --keep-going --jobs auto --quiet \
@@ -115,7 +121,7 @@ lock: ## resolve the dependencies again (needs uv)
 		--no-emit-package epochgate --constraint requirements/build.txt --output-file requirements/locked.txt
 
 clean: ## remove .venv and what tools have left behind
-	rm -rf $(VENV) $(FLINK_VENV) $(DOCS_VENV) .venv-versions .browser build dist run spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(FLINK_VENV) $(PEERS_VENV) $(DOCS_VENV) .venv-versions .browser .azurite build dist run spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -163,6 +169,15 @@ browser:
 		tar -xzf $(AXE).tgz --strip-components=1 package/axe.min.js; \
 	} || echo "axe-core cannot be fetched from npm: pages are not judged by it" >&2
 
+# Tests of targets in Azure start the emulator of its blob storage, Azurite, from npm. Where it can
+# neither be found nor installed, those tests are skipped, and say so.
+azurite:
+	@test -f .azurite/node_modules/azurite/package.json || { \
+		echo "installing Azurite for the tests of targets in Azure (340 MB, once)" && \
+		mkdir -p .azurite && npm install --silent --no-audit --no-fund --ignore-scripts \
+			--prefix .azurite $(AZURITE) >/dev/null; \
+	} || echo "Azurite cannot be fetched from npm: targets in Azure are not tried" >&2
+
 # The hosts of `make nemesis` filter packets. Where that cannot be installed, its tests are skipped.
 netfilter:
 	@command -v nft >/dev/null 2>&1 || { \
@@ -185,6 +200,15 @@ $(FLINK_STAMP): requirements/conformance.txt | $(STAMP)
 	@echo "installing Flink 2.3.0 into $(FLINK_VENV) (329 MB, once)"
 	@$(FLINK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--require-hashes --requirement requirements/conformance.txt
+	@touch $@
+
+# The other loaders of files have one too. open-auto-loader asks for Python 3.12 or newer; where
+# there is none, it is installed all the same, and what comes of that stands in the table.
+$(PEERS_STAMP): requirements/peers.txt | $(STAMP)
+	@$(PEERS_VENV)/bin/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(PEERS_VENV)
+	@echo "installing dlt, Sling and open-auto-loader into $(PEERS_VENV) (once)"
+	@$(PEERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--ignore-requires-python --requirement requirements/peers.txt
 	@touch $@
 
 # The site has an environment of its own too. Its reference imports the package, so what that needs

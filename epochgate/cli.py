@@ -28,6 +28,7 @@ COMMANDS = (
     "ingest",
     "unread",
     "files",
+    "backlog",
     "compact",
     "status",
     "ui",

@@ -63,6 +63,11 @@ OF_COMMANDS: dict[str, dict[int, str]] = {
         1: "the newest checkpoint is damaged",
         2: "misuse, or there is no checkpoint of an ingestion",
     },
+    "backlog": {
+        0: "shown, also if nothing is left",
+        1: "the newest checkpoint is damaged",
+        2: "misuse, or there is no checkpoint of an ingestion",
+    },
     "compact": {
         0: "done, or nothing to do",
         1: "it could not be done, and nothing was changed",

@@ -22,6 +22,7 @@ from epochgate.models.control_update import (
     ControlUpdate as ControlUpdate,
     ControlUpdates as ControlUpdates,
 )
+from epochgate.models.discovery import Discoveries as Discoveries, Discovery as Discovery
 from epochgate.models.gateway import Gateway as Gateway
 from epochgate.models.holder import Holder as Holder
 from epochgate.models.in_flight import InFlight as InFlight, RecordsInFlight as RecordsInFlight

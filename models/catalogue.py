@@ -10,6 +10,7 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
@@ -30,6 +31,7 @@ RUNNING: tuple[type[System], ...] = (
     BatchSnapshots,
     Recreations,
     SplitAssignments,
+    Discoveries,
     SplitsRead,
     RecordsInFlight,
     SettingChanges,

@@ -160,7 +160,7 @@ class TableOwner(Machine):
         Row("broken",    CLAIMING, NEW,      None,
             "report_failure",               "the start fails"),
         Row("broken",    (ASKING, MAKING, ENTERING, NAMING), CLAIMED, None,
-            "forget_number, report_failure", "the next look at the table tells what was done"),
+            "report_failure",               "the next look at the table tells what was done"),
     )
     # fmt: on
 
@@ -181,10 +181,8 @@ class TableOwner(Machine):
 
     def note_table(self, is_there: bool) -> None:
         self.has_table = is_there
-        self.tries = 0
 
     def note_rows(self, has_rows: bool) -> None:
-        self.has_table = False
         self.has_rows = has_rows
 
     def note_present(self) -> None:
@@ -192,14 +190,10 @@ class TableOwner(Machine):
         self.tries = 0
 
     def note_made(self) -> None:
-        self.has_table = True
         self.number = 1
 
     def note_entered(self, number: int) -> None:
         self.number = number
-
-    def forget_number(self) -> None:
-        self.number = 0
 
     def count_try(self) -> None:
         self.tries += 1

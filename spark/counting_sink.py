@@ -54,10 +54,10 @@ class CountingCommitter(Committer):
     rows_committed: int = 0
     files_committed: int = 0
 
-    def count(self, rows: int, files: int = 0) -> None:
-        """A commit took effect."""
+    def count(self, rows: int, files: int = 0, *, added: int | None = None) -> None:
+        """A commit took effect; `added`: how many more rows there are, if not as many as came."""
         self.rows_committed += rows
-        self.rows_visible += rows
+        self.rows_visible += rows if added is None else added
         self.files_committed += files
         self.files_visible += files
 

@@ -148,8 +148,8 @@ class KnowingJob(SilentJob):
         """Return what an enumeration keeps that has given out all of these files."""
         one = self._fresh_of(path_of(self.source, 0))
         one.discover()
-        version, _, first_path, layouts, _, _, skipped = msgpack.unpackb(one.snapshot())
-        values = [version, str(self.source), first_path, layouts, known, NOTHING_PENDING, skipped]
+        version, _, first_path, layouts, _, _, *others = msgpack.unpackb(one.snapshot())
+        values = [version, str(self.source), first_path, layouts, known, NOTHING_PENDING, *others]
         state: bytes = msgpack.packb(values)
         return state
 

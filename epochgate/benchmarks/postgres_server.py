@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from epochgate.benchmarks.object_server import ports
 from epochgate.errors import EpochgateError, UsageError
 
 OTHER_USER = "postgres"
@@ -40,12 +41,14 @@ def programs() -> Path | None:
 
 
 class PostgresServer:
-    """Started by `start`; without TCP, so that it needs no port. Keeps what a crash must keep, but
-    for a power cut's where it does not `fsync`. Raises PostgresMissing and ServerNotStarted.
+    """Started by `start`; without TCP, unless clients need a port (`has_port`). Keeps what a crash
+    must keep, but for a power cut's where it does not `fsync`. Raises PostgresMissing and
+    ServerNotStarted.
     """
 
-    def __init__(self, *, fsync: bool = True) -> None:
+    def __init__(self, *, fsync: bool = True, has_port: bool = False) -> None:
         self._fsync = "on" if fsync else "off"
+        self._port = ports(1)[0] if has_port else None
         at = programs()
         if at is None:
             raise PostgresMissing("initdb", "postgresql")
@@ -61,12 +64,18 @@ class PostgresServer:
     @property
     def dsn(self) -> str:
         """Of the server's first database."""
-        return f"host={self._directory} user=tests dbname=postgres"
+        return f"host={self._directory} port={self._port or 5432} user=tests dbname=postgres"
+
+    @property
+    def url(self) -> str:
+        """Of the same database, for clients that need a port and a password, which is not asked."""
+        return f"postgresql://tests:none@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         log = str(self._directory / "log")
-        options = f"-k {self._directory} -c listen_addresses='' -c max_connections=40"
+        addresses = "''" if self._port is None else f"127.0.0.1 -p {self._port}"
+        options = f"-k {self._directory} -c listen_addresses={addresses} -c max_connections=40"
         options += f" -c fsync={self._fsync}"
         self._run("pg_ctl", "start", "-w", "-l", log, "-o", options)
 

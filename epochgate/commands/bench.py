@@ -14,6 +14,7 @@ QUESTIONS = (
     "ingest",
     "crash",
     "known-files",
+    "known-objects",
     "sinks",
     "recovery",
     "events",
@@ -35,8 +36,9 @@ HELP = "measure throughput, recovery and checkpoints"
 DESCRIPTION = """\
 Measure on this machine: the ingestion beside what else brings files into files
 with Spark (ingest), what a crash of the driver costs them (crash), what it
-costs to know a million files (known-files), what a checkpoint and its commit
-cost, by sink (sinks), how soon killed workers and executors are replaced
+costs to know a million files (known-files), what finding new objects costs
+beside many known ones (known-objects), what a checkpoint and its commit cost,
+by sink (sinks), how soon killed workers and executors are replaced
 (recovery), control events per second through the gateways (events), how the
 driver's work grows with the number of subtasks (scaling), what the log and the
 history cost (listeners), what a journal costs (journal), what a batch of a

@@ -274,12 +274,19 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
         transform=None if arguments.transform is None else load_transform(arguments.transform),
         transform_takes=arguments.transform_takes,
         follow=arguments.follow,
-        partition_by=() if arguments.partition_by is None else _names(arguments.partition_by),
+        partition_by=_names(arguments.partition_by),
         **reading_from(arguments),
         file_bytes=parse_size_bytes(arguments.file_size),
         commit_in=arguments.commit_in,
+        merge_on=_names(arguments.merge_on),
+        merge_order=_names(arguments.merge_order),
+        merge_delete=arguments.merge_delete,
         on_changed_file=arguments.on_changed_file,
         settle_s=arguments.settle_s,
+        notify=arguments.notify,
+        list_every_s=None
+        if arguments.list_every is None
+        else parse_duration_s(arguments.list_every),
         new_only=arguments.new_only,
         modified_after=arguments.modified_after,
         modified_before=arguments.modified_before,
@@ -304,8 +311,10 @@ def options_from(arguments: argparse.Namespace) -> IngestOptions:
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _names(text: str | None) -> tuple[str, ...]:
     """Names between commas; a comma between parentheses is part of a name, as in bucket(16,id)."""
+    if text is None:
+        return ()
     return tuple(name.strip() for name in re.split(r",(?![^()]*\))", text))
 
 

@@ -110,6 +110,24 @@ def _add_what_is_written(parser: argparse.ArgumentParser) -> None:
         help="where files and rows of a checkpoint are looked at and moved: on the driver, or "
         "in the tasks, in parallel, before the driver makes them visible (default: driver)",
     )
+    add(
+        "--merge-on",
+        metavar="A,B,...",
+        help="replace rows of the target that have the same values in these columns, and add the "
+        "others; into Delta, Iceberg and PostgreSQL",
+    )
+    add(
+        "--merge-order",
+        metavar="A,B,...",
+        help="of rows with the same key, the greatest by these columns counts, also beside the "
+        "one in the target (default: the one of the newest checkpoint)",
+    )
+    add(
+        "--merge-delete",
+        default="",
+        metavar="CONDITION",
+        help="rows that delete the one of their key, such as \"op = 'D'\"",
+    )
 
 
 def _add_which_files(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +145,19 @@ def _add_which_files(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="take a file after it has been unmodified for this time, or ten times as long if "
         "its last line has no line end (default: 5 with --follow, else 0)",
+    )
+    add(
+        "--notify",
+        metavar="QUEUE",
+        help="with --follow, hear of new files between two listings: sqs:QUEUE_URL, a queue of "
+        "S3's events (epochgate[sqs]); inotify, for a local directory (epochgate[watch]); names, "
+        "for objects whose names grow",
+    )
+    add(
+        "--list-every",
+        metavar="TIME",
+        help="with --follow, from one listing of all files to the next (default: 1s, and 5m with "
+        "--notify)",
     )
     add(
         "--new-only",

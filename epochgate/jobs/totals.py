@@ -52,6 +52,14 @@ def totals(run: RunSummary, now: float) -> Iterator[tuple[str, str]]:
         files = FilesDone.of(run.figures, source)
         left = f", {size(files.bytes_left)} to go" if files.bytes_left else ""
         yield "files", f"{files.done:,} of {files.found:,}{left}{skipped}{unread}"
+    if "hints_up" in source:
+        up = "" if source["hints_up"] else "; the queue does not answer, files are listed"
+        failed = f", {source['hints_failed']:,} requests failed" if source["hints_failed"] else ""
+        yield (
+            "notified",
+            f"{source['hints_heard']:,} times, {source['files_hinted']:,} new files, "
+            f"{source['files_unhinted']:,} more by listings{failed}{up}",
+        )
     if "rows_committed" in run.committed:
         yield (
             "rows",

@@ -21,3 +21,4 @@ from epochgate.spark.pipeline import (
     PipelineFailed as PipelineFailed,
 )
 from epochgate.spark.postgres_sink import PostgresSink as PostgresSink
+from epochgate.spark.tables.merge import Merge as Merge, MergeUnusable as MergeUnusable

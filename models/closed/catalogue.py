@@ -131,6 +131,10 @@ SYSTEMS = Catalogue(
             "epochgate.models.closed.readers:ConcurrentSources",
             "The splits of a subtask with concurrent attempts: each attempt is sent all of them.",
         ),
+        "discovering": (
+            "epochgate.models.closed.discovering:FoundFiles",
+            "A source with a queue of hints: each file is found, and taken once.",
+        ),
         "concurrent": (
             "epochgate.models.closed.concurrent:ConcurrentAttempts",
             "The job with concurrent attempts of a subtask: the first that ends gives the result.",
@@ -209,6 +213,10 @@ CONSTANTS: dict[str, str] = {
     "E": "events or calls",
     "R": "requests, resets, or runs",
     "S": "splits",
+    "files": "files of a source",
+    "losses": "hints that are lost",
+    "doubles": "hints that come twice, early, or name other files",
+    "slowest": "failures in a row after which a queue is left alone no longer",
     "records": "batches of records that each source has",
     "G": "resets of the whole source",
     "compaction_retries": "how often a target that has changed is looked at again",

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import pyarrow as pa
+
 TAKEN: Final = frozenset(
     {
         "appendOnly",
@@ -33,6 +35,14 @@ NOT_WIDENED: Final = (
     "keeps its type and takes what fits. Or declare the wider type by --schema (schema) for a "
     "new table; or have an engine rewrite the table with wider columns, between two runs"
 )
+PARTITIONED: Final = (pa.types.is_timestamp,)
+"""Kinds of columns by which a table can be partitioned, beside those of Parquet files. The library
+misreads decimals between 0 and -1.
+"""
+NEW_TABLE: Final = {"delta.logRetentionDuration": "interval 1 days"}
+"""Properties of a table that a job creates. The library lists all entries of the log for each
+commit, and by default entries are kept for thirty days.
+"""
 OF_VERSIONS: Final = 5
 """Up to this version of writers, a table has no list of features, and any of the above."""
 APPEND_ONLY: Final = "delta.appendOnly"

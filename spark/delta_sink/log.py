@@ -7,7 +7,6 @@ survive a power cut, which the library does not. Runs on the driver, one call at
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -15,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,12 +21,16 @@ import pyarrow as pa
 
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url, settings_of_library
 from epochgate.runtime.objects.errors import what_was_said
+from epochgate.spark.delta_sink.durable import make_durable
+from epochgate.spark.delta_sink.entries import actions_of, moment_of, numbers_of
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken
 from epochgate.spark.delta_sink.features import OF_VERSIONS
+from epochgate.spark.delta_sink.statements import carry_out
 from epochgate.spark.extras import library
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.partitions import values_of
 from epochgate.spark.tables.errors import TableUnusable
+from epochgate.spark.tables.merge import Merge
 
 HISTORY_LOOKED_AT = 100
 """Entries among which a write whose answer was lost is looked for."""
@@ -158,12 +160,12 @@ class DeltaLog:
         lost: list[int] = []
         version = self.version()
         while version >= 0 and (entry := self._entry(version)):
-            if not _numbers(entry).keys().isdisjoint((application, *others)):
+            if not numbers_of(entry).keys().isdisjoint((application, *others)):
                 break
             back = [target for one in entry if (target := self._restored(one)) is not None]
             before = back[0] if back else version - 1
             for between in range(version - 1, before, -1):
-                lost += [n for a, n in _numbers(self._entry(between)).items() if a == application]
+                lost += [n for a, n in numbers_of(self._entry(between)).items() if a == application]
             version = before
         return lost
 
@@ -178,7 +180,9 @@ class DeltaLog:
         try:
             with self._translating():
                 then = self._opened()
-                then.load_as_version(_moment(str(given.get("datetime") or given.get("timestamp"))))
+                then.load_as_version(
+                    moment_of(str(given.get("datetime") or given.get("timestamp")))
+                )
                 return int(then.version())
         except (LogFailed, ValueError):
             return -1  # of an unknown version all that followed may be gone; a person looks
@@ -189,8 +193,8 @@ class DeltaLog:
         try:
             if self._objects is None:
                 with open(os.path.join(self.path, name), "rb") as file:
-                    return _actions(file.read())
-            return _actions(self._objects.get(name))
+                    return actions_of(file.read())
+            return actions_of(self._objects.get(name))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -316,6 +320,29 @@ class DeltaLog:
         """
         self._write("overwrite", files, transactions, metadata)
 
+    def merge(
+        self,
+        rows: pa.RecordBatchReader,
+        merge: Merge,
+        transactions: Mapping[str, int],
+        metadata: Mapping[str, str],
+    ) -> None:
+        """Merge rows, one of each key and with the mark of those that delete, into the snapshot
+        that was read, with numbers of applications, in one entry. `read` shows them.
+
+        Raises LogOvertaken if any entry has come before, and LogFailed.
+        """
+        before = self._table.version()
+        # A later entry of another writer may have rows of the same keys.
+        given = self._properties(transactions, metadata, retries=0)
+        with self._translating():
+            carry_out(self._table, rows, merge, given, self._after_commit(before))
+        if self._table.version() == before:
+            # The library makes no entry where no row changes; this one is on the same snapshot.
+            self.append({}, transactions, metadata)
+            return
+        self._make_durable(before, with_files=True)
+
     def _write(
         self,
         mode: str,
@@ -324,18 +351,21 @@ class DeltaLog:
         metadata: Mapping[str, str],
     ) -> None:
         before = self._table.version()
-        is_cleaned = (before + 1) % CLEANED_EVERY == 0
         with self._translating():
             self._table.create_write_transaction(
                 [self._added(*named) for named in files.items()],
                 mode,
                 self._table.schema(),
                 commit_properties=self._properties(transactions, metadata),
-                post_commithook_properties=self._delta.PostCommitHookProperties(
-                    create_checkpoint=True, cleanup_expired_logs=None if is_cleaned else False
-                ),
+                post_commithook_properties=self._after_commit(before),
             )
         self._make_durable(before)
+
+    def _after_commit(self, before: int) -> Any:
+        is_cleaned = (before + 1) % CLEANED_EVERY == 0
+        return self._delta.PostCommitHookProperties(
+            create_checkpoint=True, cleanup_expired_logs=None if is_cleaned else False
+        )
 
     def _properties(
         self,
@@ -376,21 +406,16 @@ class DeltaLog:
                 raise LogFailed(self.path, str(error)) from error
             raise
 
-    def _make_durable(self, after: int) -> None:
+    def _make_durable(self, after: int, *, with_files: bool = False) -> None:
+        """`with_files`: also the files of rows, where the library has written these."""
         if self._objects is not None:
             return  # what an object store has taken is durable
-        log = os.path.join(self.path, _FOLDER)
-        for version in itertools.count(after + 1):
-            try:
-                _fsync(os.path.join(log, f"{version:020d}.json"))
-            except FileNotFoundError:
-                break
-            with contextlib.suppress(FileNotFoundError):
-                _fsync(os.path.join(log, f"{version:020d}.checkpoint.parquet"))
-        with contextlib.suppress(FileNotFoundError):
-            _fsync(os.path.join(log, "_last_checkpoint"))
-        _fsync(log)
-        _fsync(self.path)
+        written = [
+            one["path"]
+            for action in (self._entry(after + 1) if with_files else ())
+            if (one := action.get("add") or action.get("cdc"))
+        ]
+        make_durable(self.path, _FOLDER, after, map(unquote, written))
 
 
 def refusal_of(
@@ -404,28 +429,3 @@ def refusal_of(
         except LogFailed as error:
             return str(error.args[1])
     return None
-
-
-def _actions(entry: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in entry.splitlines() if line.strip()]
-
-
-def _moment(text: str) -> datetime:
-    """Return the moment of a commit, as the library (ms since 1970) or Spark (local time) says."""
-    if text.isdecimal():
-        return datetime.fromtimestamp(int(text) / 1000, UTC)
-    return datetime.fromisoformat(text).astimezone()
-
-
-def _numbers(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The numbers of applications in an entry."""
-    found = [one["txn"] for one in entry if "txn" in one]
-    return {one["appId"]: int(one["version"]) for one in found}
-
-
-def _fsync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,16 +23,20 @@ from epochgate.runtime import (
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.counting_sink import CountingSink
-from epochgate.spark.delta_sink.features import NOT_WIDENED
+from epochgate.spark.delta_sink.features import NOT_WIDENED, PARTITIONED
 from epochgate.spark.delta_sink.log import DeltaLog
-from epochgate.spark.delta_sink.target import PARTITIONED, DeltaTarget, place_of
+from epochgate.spark.delta_sink.merging import MergingDeltaTarget
+from epochgate.spark.delta_sink.place import place_of
+from epochgate.spark.delta_sink.target import DeltaTarget
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.gathered import CommitIn, Gathering
 from epochgate.spark.parquet_sink.partitions import require_partitionable
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
-from epochgate.spark.tables.committer import TableCommitter
+from epochgate.spark.tables.committer import MergingCommitter, TableCommitter
+from epochgate.spark.tables.merge import Merge
+from epochgate.spark.tables.merging_writer import MergingWriter
 from epochgate.spark.tables.staged import StagedFiles
 from epochgate.spark.tables.staged_objects import StagedObjects
 from epochgate.spark.tables.task_committer import TableTaskCommitter
@@ -48,6 +53,10 @@ class DeltaCommitter(TableCommitter[DeltaTarget]):
         return self.target.commit(checkpoint_id, files, are_moved=are_moved)
 
 
+class MergingDeltaCommitter(MergingCommitter[DeltaTarget], DeltaCommitter):
+    """Merges into a table that was claimed before."""
+
+
 @dataclass(frozen=True)
 class DeltaSink(CountingSink):
     """Writes to the Delta table in the directory or at the URL `path`, which may be there already.
@@ -56,7 +65,8 @@ class DeltaSink(CountingSink):
     `open_objects`: with what it writes, for tests. commit_in: "tasks" to have each task look at its
     files and give them their names in the table, in parallel; the driver writes the entry of the
     log. partition_by: the columns of a new table's partitions; those of one that is there if none
-    are given. evolution: "add" lets new columns become columns of the table.
+    are given. evolution: "add" lets new columns become columns of the table. merge: rows replace
+    those of the same key; committed by the driver, into columns that stay.
     """
 
     path: str
@@ -67,14 +77,20 @@ class DeltaSink(CountingSink):
     open_objects: Callable[[str], ObjectStore] = open_url
     partition_by: tuple[str, ...] = ()
     evolution: SchemaEvolution = "none"
+    merge: Merge | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
         if self.evolution == "widen":
             raise UsageError(NOT_WIDENED)
+        if self.merge is not None:
+            self.merge.require_possible(self.commit_in, self.evolution)
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
+        if self.merge is not None:
+            opening = self.open_objects
+            return MergingWriter(DELTA, context, self.file_bytes, self.merge, open_objects=opening)
         return TableSinkWriter(
             DELTA,
             context,
@@ -102,26 +118,35 @@ class DeltaSink(CountingSink):
 
     def create_committer(self, start: SinkStart) -> DeltaCommitter:
         """Claim the table; raises what `DeltaTarget.claim` raises, or ExtraMissing."""
-        target = DeltaTarget(
-            self.path,
-            start.job_id,
-            start.run_id,
-            log=self.log,
-            files=self.files,
-            open_objects=self.open_objects,
-            partition_by=self.partition_by,
-            may_grow=self.evolution != "none",
-        )
+        target = self._target(start)
         target.claim(start.restored_checkpoint, start=start)
         try:
-            return DeltaCommitter(target)
+            return DeltaCommitter(target) if self.merge is None else MergingDeltaCommitter(target)
         except BaseException:
             target.release()
             raise
 
+    def _target(self, start: SinkStart) -> DeltaTarget:
+        given: dict[str, Any] = {
+            "log": self.log,
+            "files": self.files,
+            "open_objects": self.open_objects,
+            "partition_by": self.partition_by,
+        }
+        if self.merge is not None:
+            of = (self.path, start.job_id, start.run_id)
+            return MergingDeltaTarget(*of, merge=self.merge, **given)
+        may_grow = self.evolution != "none"
+        return DeltaTarget(self.path, start.job_id, start.run_id, may_grow=may_grow, **given)
+
     def accepts(self, schema: pa.Schema) -> None:
-        """Raises TypeNotInTable, ColumnNeverFits, PartitionUnusable, and what the log raises."""
+        """Raises TypeNotInTable, ColumnNeverFits, PartitionUnusable, what the log raises, and what
+        `Merge.accepts` raises.
+        """
         DELTA.accepts(schema)
+        if self.merge is not None:
+            self.merge.accepts(schema)
+            self.merge.require_comparable(DELTA.schema(schema))
         require_partitionable(schema, self.partition_by, PARTITIONED)
         if self.evolution != "none":
             return  # The columns may change until the rows are there.

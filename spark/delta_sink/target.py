@@ -13,7 +13,6 @@ Who owns the table, before there is one too, is decided by the rows of `table_ow
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -21,24 +20,21 @@ import pyarrow as pa
 
 from epochgate.runtime import RetryLater, SinkStart
 from epochgate.runtime.filesystem import FileSystem, LocalFileSystem
-from epochgate.runtime.objects.client import ObjectStore, is_remote, is_url, open_url
+from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.spark.delta_sink.errors import LogFailed, LogOvertaken, SchemaImpossible
-from epochgate.spark.delta_sink.features import APPEND_ONLY, hindrance
-from epochgate.spark.delta_sink.log import DeltaLog, refusal_of
+from epochgate.spark.delta_sink.features import APPEND_ONLY, NEW_TABLE, PARTITIONED, hindrance
+from epochgate.spark.delta_sink.log import DeltaLog, Files, refusal_of
 from epochgate.spark.delta_sink.owner import Owner
 from epochgate.spark.delta_sink.ownership import (
     DirectoryOwnership,
     ObjectOwnership,
     Ownership,
 )
+from epochgate.spark.delta_sink.place import place_of
 from epochgate.spark.files.evolution import can_hold, have_common_types, merged
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.committable import Committable, schema_id
-from epochgate.spark.parquet_sink.errors import (
-    OutputSchemaChanged,
-    TargetUnreachable,
-    translating,
-)
+from epochgate.spark.parquet_sink.errors import OutputSchemaChanged, TargetUnreachable, translating
 from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableUnusable
 from epochgate.spark.tables.staged import Staged, StagedFiles
@@ -48,31 +44,6 @@ from epochgate.spark.tables.types import bare, hindrance_of_growth
 _RESTORED = (
     "Restore the table to which it has committed (with its working directory, which lies beside it)"
 )
-PARTITIONED = (pa.types.is_timestamp,)
-"""Kinds of columns by which a table can be partitioned, beside those of Parquet files. The library
-misreads decimals between 0 and -1.
-"""
-NEW_TABLE = {"delta.logRetentionDuration": "interval 1 days"}
-"""Properties of a table that a job creates. The library lists all entries of the log for each
-commit, and by default entries are kept for thirty days.
-"""
-
-
-def place_of(path: str) -> str:
-    """The table's absolute path or URL. Raises TableUnusable for a URL of another kind of store.
-
-    >>> place_of("s3://bucket/sales/")
-    's3://bucket/sales'
-    """
-    if is_url(path):
-        return path.rstrip("/")
-    if is_remote(path):
-        raise TableUnusable(
-            f"the Delta table {path!r}",
-            "such a store has no conditional PUT, by which the log takes each entry once",
-            "Give a directory of a mounted file system, or a URL of s3://, gs:// or abfss://.",
-        )
-    return os.path.abspath(path)
 
 
 class DeltaTarget:
@@ -200,6 +171,10 @@ class DeltaTarget:
                 raise
             raise TargetUnreachable(self.path, str(error)) from error
 
+    def discard(self, files: Iterable[Committable]) -> None:
+        """Remove staged files to which the table does not refer. Raises OSError."""
+        self._staged.discard(files)
+
     def require_one_schema(self, committables: Sequence[Committable]) -> None:
         """OutputSchemaChanged if these could not be committed together with what is visible, and
         SchemaImpossible if no table could hold them.
@@ -209,7 +184,7 @@ class DeltaTarget:
         agreed = self._agreed or self.schema()
         of_each = {file.schema_id: file for file in reversed(committables)}
         for file in of_each.values():
-            found = self._staged.schema_of(file)
+            found = self._schema_of(file)
             if agreed is None:
                 agreed = found
             elif self._may_grow and have_common_types(bare(agreed), found, "add"):
@@ -281,35 +256,57 @@ class DeltaTarget:
         numbers = {self._job_id: checkpoint}
         if not self._is_shared:
             numbers[self._driver_id] = self._owner.number
-        metadata = self._words | {"epochgate.checkpoint": str(checkpoint)}
+        metadata = self._metadata(checkpoint)
         self._require_fitting(files if is_changed else [])
         self._grow(files, metadata)
-        write = self._log.replace if replaces else self._log.append
-        write(named, numbers, metadata)
+        self._put(files, named, numbers, metadata, replaces=replaces)
         self._seen += 1
         return True
 
     def _make(self, checkpoint: int, files: list[Committable], *, are_moved: bool) -> None:
         """Make the table of these files."""
         named = self._placed(checkpoint, files, are_moved=are_moved)
-        numbers = {self._job_id: checkpoint}
+        self._create(checkpoint, files, named, {self._job_id: checkpoint})
+
+    def _create(
+        self,
+        checkpoint: int,
+        files: Sequence[Committable],
+        named: Files,
+        numbers: Mapping[str, int],
+    ) -> None:
+        """Make the table of the columns of files, with those that are named."""
         if not self._is_shared:
-            numbers |= {self._driver_id: 1, self._maker_id: 1}
+            numbers = {**numbers, self._driver_id: 1, self._maker_id: 1}
         self._log.create(
             merged(self._schemas(files), "add"),
             named,
             numbers,
-            self._words | {"epochgate.checkpoint": str(checkpoint)},
+            self._metadata(checkpoint),
             {} if self._is_shared else NEW_TABLE,
             self._partition_by,
         )
 
-    def _placed(
-        self, checkpoint: int, files: list[Committable], *, are_moved: bool
-    ) -> dict[str, Committable]:
+    def _metadata(self, checkpoint: int) -> dict[str, str]:
+        return self._words | {"epochgate.checkpoint": str(checkpoint)}
+
+    def _placed(self, checkpoint: int, files: Sequence[Committable], *, are_moved: bool) -> Files:
         """Move the files to where the log names them; return them by those names."""
         self._staged.move_into_place(files, checkpoint, are_moved=are_moved)
         return {self._staged.name(file): file for file in files}
+
+    def _put(
+        self,
+        files: Sequence[Committable],
+        named: Files,
+        numbers: Mapping[str, int],
+        metadata: Mapping[str, str],
+        *,
+        replaces: bool,
+    ) -> None:
+        """Let the table have the rows of these files, in one entry with these numbers."""
+        write = self._log.replace if replaces else self._log.append
+        write(named, numbers, metadata)
 
     def _require_fitting(self, files: Sequence[Committable]) -> None:
         """PartitioningChanged or OutputSchemaChanged if other writers have made the table one that
@@ -325,7 +322,10 @@ class DeltaTarget:
     def _schemas(self, files: Sequence[Committable]) -> list[pa.Schema]:
         """Of the files: each schema once."""
         of_each = {file.schema_id: file for file in reversed(files)}
-        return [self._staged.schema_of(file) for file in of_each.values()]
+        return [self._schema_of(file) for file in of_each.values()]
+
+    def _schema_of(self, file: Committable) -> pa.Schema:
+        return self._staged.schema_of(file)
 
     def _grow(self, files: Sequence[Committable], metadata: Mapping[str, str]) -> None:
         """Let the table have the columns of these files, by an entry before theirs: the library

@@ -25,15 +25,23 @@ from epochgate.runtime.objects.client import (
 )
 from epochgate.runtime.objects.elsewhere import open_elsewhere
 from epochgate.spark.files.avro import AvroChunks
+from epochgate.spark.files.checkpoint_directory import compacted_target_of
 from epochgate.spark.files.chunks import Chunks, OrcChunks, ParquetChunks, WholeFile
 from epochgate.spark.files.compression import Compression, decompressed
 from epochgate.spark.files.content import Stamp, checksum_of
 from epochgate.spark.files.dialect import Dialect, DialectUnusable
 from epochgate.spark.files.errors import SourceUnreadable
-from epochgate.spark.files.finding import EMPTY, Listing, absolute_source, find_files
+from epochgate.spark.files.finding import (
+    EMPTY,
+    Listing,
+    absolute_source,
+    find_files,
+    is_file_of,
+    is_utf_8,
+)
 from epochgate.spark.files.json_documents import lines_of_json
 from epochgate.spark.files.object_file import ObjectFile
-from epochgate.spark.files.object_finding import bucket_and_key, find_objects
+from epochgate.spark.files.object_finding import bucket_and_key, find_objects, is_object_of
 from epochgate.spark.files.record_lines import RecordLines
 from epochgate.spark.files.sheets import SheetLines
 from epochgate.spark.files.split import DOCUMENTS, Format
@@ -61,6 +69,18 @@ class FileAccess:
             return find_files(source, may_be_none=may_be_none)
         objects, _ = self._place(source)
         return find_objects(objects, source, may_be_none=may_be_none)
+
+    def named(self, source: str, paths: Mapping[str, Stamp | None]) -> dict[str, Stamp | None]:
+        """Those of the paths that a listing of the source would have among its files, in order: by
+        their names, and of local ones by what is there now. Not the files of a compaction, of which
+        only a listing tells whose rows they have.
+        """
+        is_of = is_object_of if is_remote(source) else is_file_of
+        return {
+            path: stamp
+            for path, stamp in sorted(paths.items())
+            if is_utf_8(path) and compacted_target_of(path) is None and is_of(source, path)
+        }
 
     def unread(self, source: str) -> list[tuple[str, str]]:
         """The paths below a source that are not read, in order, and why, as a key of `ADVICE`.

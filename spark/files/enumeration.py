@@ -23,7 +23,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Unpack
 
 import msgpack
@@ -38,22 +38,21 @@ from epochgate.spark.files.content import OnChangedFile, Stamp, describe_stamp, 
 from epochgate.spark.files.errors import (
     BadFile,
     FileChanged,
-    IncompatibleState,
-    MixedFormats,
     SourceEmpty,
     SourceUnreadable,
-    UnknownFormat,
 )
 from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, is_utf_8, told
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
     ends_within_line,
+    one_format_of,
     shares_of,
+    stamp_if_there,
     take_badly_named,
     unreadable,
 )
-from epochgate.spark.files.kept import LAYOUTS_SINCE, STATE_VERSION, Kept, kept_in
+from epochgate.spark.files.kept import LAYOUTS_SINCE, STATE_VERSION, Kept, kept_in, unpacked
 from epochgate.spark.files.known import KnownFile, KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.layout import format_of
@@ -157,6 +156,11 @@ class FileEnumeration:
         """Files that were found and may still be being written."""
         return tuple(self._settling.files)
 
+    @property
+    def settle_s(self) -> float:
+        """The seconds for which a file must not have changed to be taken."""
+        return self._settling.settle_s
+
     def next_split(self) -> FileSplit | None:
         """Give out the next split; none if there is none now."""
         return self._pending.next()
@@ -174,7 +178,6 @@ class FileEnumeration:
         before the one that an error names are enumerated, and the next call begins with that file.
         `ObjectStoreError` if a store does not answer.
         """
-        new: list[FileSplit] = []
         listing = self._access.find(self.source, may_be_none=bool(self._known) or self._follow)
         paths = listing.files
         for bad in take_badly_named(paths):
@@ -184,24 +187,44 @@ class FileEnumeration:
         if self._layouts.newest is None:
             are_complete = self._settling.settle_s == 0
             self._layouts.sample = Sample(paths, self._opened, are_complete=are_complete)
-        for path, listed in paths.items():
-            stamp = listed or self._stamp(path)
-            if stamp is not None and stamp.size_bytes == 0:
-                self.unread[EMPTY] += 1
-                continue
-            known = self._known.find(path)
-            if stamp is None or (known is not None and is_as_it_was(known.stamp, stamp)):
-                continue
-            if known is None and not self._modified.has(stamp):
-                self.unread[OTHER_TIME] += 1
-                continue
-            if self._settling.is_over(path, stamp):
-                self._known.require_not_merged(path, paths)
-                new.extend(self._take_as_it_is(path, stamp))
+        new = self._take_new(paths, self.unread)
         if not self._follow and not self._known and not self._settling.files:
             raise SourceEmpty(self.source, told(self.unread))
         if self._forget_after_s < math.inf:
             self._known.note_gone(set(paths), self._now(), self._forget_after_s)
+        return new
+
+    def look_at(self, named: Mapping[str, Stamp | None]) -> list[FileSplit]:
+        """Look at these paths alone, or at all files while no layout is known, and return the
+        splits of those that are new files of the source. Raises what `discover` raises:
+        SourceUnreadable, UnknownFormat, MixedFormats, FileChanged and so on.
+        """
+        if self._layouts.newest is None:
+            return self.discover()
+        paths = self._access.named(self.source, named)
+        for path in named.keys() - paths.keys():
+            self._settling.end(path)
+        return self._take_new(paths, Counter())
+
+    def _take_new(self, paths: Mapping[str, Stamp | None], unread: Counter[str]) -> list[FileSplit]:
+        new: list[FileSplit] = []
+        for path, listed in paths.items():
+            stamp = listed or self._stamp(path)
+            if stamp is not None and stamp.size_bytes == 0:
+                unread[EMPTY] += 1
+                continue
+            if stamp is None:
+                self._settling.end(path)
+                continue
+            known = self._known.find(path)
+            if known is not None and is_as_it_was(known.stamp, stamp):
+                continue
+            if known is None and not self._modified.has(stamp):
+                unread[OTHER_TIME] += 1
+                continue
+            if self._settling.is_over(path, stamp):
+                self._known.require_not_merged(path, paths)
+                new.extend(self._take_as_it_is(path, stamp))
         return new
 
     def _opened(self, path: str, listed: Stamp | None) -> BinaryIO:
@@ -252,7 +275,7 @@ class FileEnumeration:
 
     def _take(self, path: str, stamp: Stamp) -> list[FileSplit]:
         """Know the file, and return its splits; none if it was known, or is not yet complete."""
-        file_format, compression = self._format_of(path)
+        file_format, compression = one_format_of(path, self._format, self._layouts)
         known = self._known.find(path)
         if known is not None and self._is_left_out(path, stamp, known, file_format):
             return []
@@ -368,16 +391,7 @@ class FileEnumeration:
         Raises `IncompatibleState` for another version, and `UsageError` for another source or other
         columns.
         """
-        version, *values = msgpack.unpackb(data)
-        if version not in range(1, STATE_VERSION + 1):
-            raise IncompatibleState("enumeration of files", version, STATE_VERSION)
-        source, first_path, layouts, *lists = values
-        if source != self.source:
-            raise UsageError(
-                f"the checkpoint is of source {source!r}, this job reads {self.source!r}. Give the "
-                "same source, or start from the beginning with a new target and a new "
-                "--checkpoint-dir (checkpoint_directory in Python)."
-            )
+        version, first_path, layouts, *lists = unpacked(data, self.source)
         if version < LAYOUTS_SINCE:
             layouts = Layouts.from_earlier(layouts)
         self._layouts.restore(first_path, layouts)
@@ -394,13 +408,7 @@ class FileEnumeration:
         self.skipped.add(SkippedFile(path, path, position, reason))
 
     def _stamp(self, path: str) -> Stamp | None:
-        """None for a file that is gone since it was listed."""
-        try:
-            return self._access.stamp_of(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise unreadable(path, error) from error
+        return stamp_if_there(self._access, path)
 
     def _is_still(self, path: str, stamp: Stamp) -> bool:
         now = self._stamp(path)
@@ -435,12 +443,3 @@ class FileEnumeration:
             and ends_within_line(self._access, path, stamp, file_format, compression)
             and not self._settling.is_over(path, stamp, looks_torn=True)
         )
-
-    def _format_of(self, path: str) -> tuple[Format, Compression]:
-        file_format, compression = format_of(path, self._format)
-        if file_format is None:
-            raise UnknownFormat(path)
-        layout = self._layouts.newest
-        if layout is not None and layout.format != file_format:
-            raise MixedFormats(self._layouts.first_path, layout.format, path, file_format)
-        return file_format, compression

@@ -9,10 +9,11 @@ file. Runs on the driver.
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from epochgate.errors import UsageError
@@ -155,6 +156,41 @@ def _matches(pattern: str, root: str) -> Iterator[tuple[str, str | None]]:
             if reason == DIRECTORY and "**" in pattern:
                 continue
         yield path, reason
+
+
+def is_file_of(source: str, path: str) -> bool:
+    """Return whether `find_files` would have this path among its files: by its name, and by what is
+    there now.
+    """
+    if path == source:
+        return os.path.isfile(path)
+    is_pattern = not os.path.isdir(source)
+    root = _literal_root(source) if is_pattern else source
+    parts = os.path.relpath(path, root).split(os.sep)
+    if parts[0] == os.pardir or reason_not_to_read(os.sep.join(parts)) is not None:
+        return False
+    if is_pattern:
+        wanted = os.path.relpath(source, root).split(os.sep)
+        return matches_names(wanted, parts) and os.path.isfile(path)
+    folders = (os.path.join(root, *parts[:n]) for n in range(1, len(parts)))
+    return not any(map(os.path.islink, folders)) and os.path.isfile(path)
+
+
+def matches_names(pattern: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a path is meant, name by name; `**` stands for any number of folders, also
+    none.
+
+    >>> matches_names(["in", "**", "*.csv"], ["in", "a.csv"])
+    True
+    >>> matches_names(["in", "*"], ["in", "b", "a"])
+    False
+    """
+    if not pattern:
+        return not names
+    first, rest = pattern[0], pattern[1:]
+    if first == "**":
+        return matches_names(rest, names) or (bool(names) and matches_names(pattern, names[1:]))
+    return bool(names) and fnmatch.fnmatchcase(names[0], first) and matches_names(rest, names[1:])
 
 
 def _reason_of_no_file(path: str) -> str:

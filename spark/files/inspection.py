@@ -18,9 +18,15 @@ from epochgate.spark.files.agreement import Layouts
 from epochgate.spark.files.compression import Compression
 from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.cutting import byte_ranges, chunk_ranges, row_group_ranges
-from epochgate.spark.files.errors import BadFile, BadRow, SourceUnreadable
+from epochgate.spark.files.errors import (
+    BadFile,
+    BadRow,
+    MixedFormats,
+    SourceUnreadable,
+    UnknownFormat,
+)
 from epochgate.spark.files.finding import escaped, is_utf_8
-from epochgate.spark.files.layout import FirstRecordBad, cause_of
+from epochgate.spark.files.layout import FirstRecordBad, cause_of, format_of
 from epochgate.spark.files.lines import LineCounter
 from epochgate.spark.files.reader import READ_ERRORS
 from epochgate.spark.files.rejected import position_of
@@ -36,6 +42,29 @@ def take_badly_named(paths: dict[str, Stamp | None]) -> list[BadFile]:
         del paths[path]
     cause = "its name is no UTF-8; rename the file"
     return [BadFile(escaped(path), escaped(path), "its name", cause) for path in bad]
+
+
+def stamp_if_there(access: FileAccess, path: str) -> Stamp | None:
+    """The file's stamp as of now; none for one that is gone. Raises SourceUnreadable, or one of
+    OBJECT_ERRORS.
+    """
+    try:
+        return access.stamp_of(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def one_format_of(path: str, given: Format | None, layouts: Layouts) -> tuple[Format, Compression]:
+    """The format of a file, which is that of all. Raises UnknownFormat or MixedFormats."""
+    file_format, compression = format_of(path, given)
+    if file_format is None:
+        raise UnknownFormat(path)
+    layout = layouts.newest
+    if layout is not None and layout.format != file_format:
+        raise MixedFormats(layouts.first_path, layout.format, path, file_format)
+    return file_format, compression
 
 
 def checksum_of_file(access: FileAccess, path: str, stamp: Stamp, file_format: Format) -> int:

@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgpack
 
+from epochgate.errors import UsageError
+from epochgate.spark.files.errors import IncompatibleState
 from epochgate.spark.files.known import KnownFiles
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.files.pending import PendingSplits
@@ -34,6 +36,22 @@ class Kept(NamedTuple):
     def to_lists(self) -> list[Any]:
         """Return each as plain values."""
         return [kept.to_list() for kept in self]
+
+
+def unpacked(data: bytes, expected: str) -> list[Any]:
+    """The values of a snapshot of this source: its version, and all behind the source. Raises
+    IncompatibleState for another version, and UsageError for another source.
+    """
+    version, source, *values = msgpack.unpackb(data)
+    if version not in range(1, STATE_VERSION + 1):
+        raise IncompatibleState("enumeration of files", version, STATE_VERSION)
+    if source != expected:
+        raise UsageError(
+            f"the checkpoint is of source {source!r}, this job reads {expected!r}. Give the same "
+            "source, or start from the beginning with a new target and a new --checkpoint-dir "
+            "(checkpoint_directory in Python)."
+        )
+    return [version, *values]
 
 
 def kept_in(version: int, values: Sequence[Any], segments: KnownSegments | None) -> Kept:

@@ -7,10 +7,9 @@ never does. One listing tells all that is asked for of each object. Runs on the 
 
 from __future__ import annotations
 
-import fnmatch
 import glob
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from epochgate.errors import UsageError
 from epochgate.runtime.objects.client import ObjectStatus, ReadableObjects
@@ -18,7 +17,12 @@ from epochgate.runtime.objects.errors import ObjectStoreRefused
 from epochgate.runtime.objects.log import FOLDER as LOG
 from epochgate.spark.files.content import Stamp
 from epochgate.spark.files.errors import SourceMissing, SourceUnreadable
-from epochgate.spark.files.finding import Listing, reason_not_to_read, told
+from epochgate.spark.files.finding import (
+    Listing,
+    matches_names,
+    reason_not_to_read,
+    told,
+)
 
 
 class SourceIsTarget(UsageError):
@@ -76,6 +80,25 @@ def find_objects(objects: ReadableObjects, source: str, *, may_be_none: bool) ->
     return listing
 
 
+def is_object_of(source: str, url: str) -> bool:
+    """Return whether `find_objects` would have this URL among its files, if it is there.
+
+    >>> is_object_of("s3://in/a", "s3://in/a/b.csv"), is_object_of("s3://in/a", "s3://in/ab.csv")
+    (True, False)
+    >>> is_object_of("s3://in/a/*.csv", "s3://in/a/b.csv"), is_object_of("s3://in", "s3://in/_b")
+    (True, False)
+    """
+    if url == source:
+        return True
+    root, is_pattern = root_of_url(source), root_of_url(source) != source
+    if not url.startswith(f"{root}/"):
+        return False
+    below = url[len(root) :].lstrip("/")
+    if is_pattern and not matches_names(source.split("/"), url.split("/")):
+        return False
+    return bool(below) and reason_not_to_read(below) is None
+
+
 def _matching(objects: ReadableObjects, source: str) -> Iterator[tuple[ObjectStatus, str | None]]:
     root, (_, key) = root_of_url(source), bucket_and_key(source)
     is_pattern = root != source
@@ -89,7 +112,7 @@ def _matching(objects: ReadableObjects, source: str) -> Iterator[tuple[ObjectSta
         below = status.key.removeprefix(folder).lstrip("/")
         if not is_pattern and below.startswith(f"{LOG}/"):
             raise SourceIsTarget(source)
-        if below and (not is_pattern or _matches(key.split("/"), status.key.split("/"))):
+        if below and (not is_pattern or matches_names(key.split("/"), status.key.split("/"))):
             yield status, reason_not_to_read(below)
     if not has_any and not is_pattern and (one := _named(objects, key)) is not None:
         yield one, None
@@ -102,18 +125,3 @@ def _named(objects: ReadableObjects, key: str) -> ObjectStatus | None:
         return objects.status(key)
     except FileNotFoundError:
         return None
-
-
-def _matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether a key is meant, name by name; `**` stands for any number of folders, also
-    none.
-
-    >>> _matches(["in", "**", "*.csv"], ["in", "a.csv"]), _matches(["in", "*"], ["in", "b", "a"])
-    (True, False)
-    """
-    if not pattern:
-        return not names
-    first, rest = pattern[0], pattern[1:]
-    if first == "**":
-        return _matches(rest, names) or (bool(names) and _matches(pattern, names[1:]))
-    return bool(names) and fnmatch.fnmatchcase(names[0], first) and _matches(rest, names[1:])

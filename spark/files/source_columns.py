@@ -117,9 +117,9 @@ def described(added: SourceColumns) -> str:
     return ", ".join(f"{name}={fact}" for name, fact in added) or "(none)"
 
 
-def without(columns: pa.Schema, added: SourceColumns) -> pa.Schema:
-    """The columns but those that are added."""
-    names = {name for name, _ in added}
+def without(columns: pa.Schema, added: SourceColumns, *, rescues: bool) -> pa.Schema:
+    """The columns but those that are added, and that of rescued values where there is one."""
+    names = {name for name, _ in added} | ({RESCUED.name} if rescues else set())
     return pa.schema([field for field in columns if field.name not in names])
 
 

@@ -224,7 +224,7 @@ class SourceLayout:
         """The layout of the same files, read as these columns; what else they have is left
         out, and refused where no user has declared the columns.
         """
-        columns = without(columns, self.added)
+        columns = without(columns, self.added, rescues=self.rescues)
         own = [field for field in columns if field.name not in self.partitions.names]
         named = [
             columns.field(field.name) if field.name in columns.names else field
@@ -238,7 +238,7 @@ class SourceLayout:
             takes_new_fields=False,
             leaves_out_others=not is_inferred,
             is_inferred=is_inferred and self.format not in TYPED,
-            hinted=(),
+            hinted=self.hinted if is_inferred else (),
         )
 
     def to_bytes(self) -> bytes:

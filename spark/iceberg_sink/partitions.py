@@ -30,10 +30,14 @@ _ALL = {"write.metadata.metrics.default": "full"}
 
 
 def add_files(
-    transaction: Transaction, io: Any, paths: Sequence[str], summary: Mapping[str, str]
+    transaction: Transaction,
+    io: Any,
+    paths: Sequence[str],
+    summary: Mapping[str, str],
+    removed: Sequence[DataFile] = (),
 ) -> None:
-    """Add these files to a new snapshot. Raises CommittableDamaged for one of several partitions,
-    and what the library raises.
+    """Add these files to a new snapshot, and take others out. Raises CommittableDamaged for one of
+    several partitions, and what the library raises.
     """
     metadata = transaction.table_metadata
     if metadata.name_mapping() is None:
@@ -42,7 +46,11 @@ def add_files(
     update = transaction.update_snapshot(snapshot_properties=dict(summary))
     merges = metadata.properties.get(TableProperties.MANIFEST_MERGE_ENABLED) == "true"
     is_whole = metadata.spec().is_unpartitioned()
-    producer = update.merge_append() if is_whole and merges else update.fast_append()
+    producer: Any = update.merge_append() if is_whole and merges else update.fast_append()
+    if removed:
+        producer = update.overwrite()
+    for file in removed:
+        producer.delete_data_file(file)
     for path in paths:
         producer.append_data_file(_data_file(transaction.table_metadata, io, path))
     producer.commit()

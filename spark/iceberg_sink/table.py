@@ -88,6 +88,7 @@ class IcebergTable:
         self._partitions = library(
             "epochgate.spark.iceberg_sink.partitions", what=what, extra=extra
         )
+        self._rewriting = library("epochgate.spark.iceberg_sink.rewriting", what=what, extra=extra)
         self._table: Any = None
         self.partitions_when_made: tuple[str, ...] = ()
         """The transforms by which a commit that brings the first columns partitions the table."""
@@ -270,14 +271,16 @@ class IcebergTable:
         properties: Mapping[str, str],
         summary: Mapping[str, str],
         snapshot_property: str,
+        removed: Sequence[Any] = (),
     ) -> None:
         """Add files to the snapshot that was read, with these properties, in one step; columns that
         are new become part of the table. The new snapshot's id goes into `snapshot_property`.
+        `removed`: files that go in the same step, as `with_keys` names them.
 
         Raises TableOvertaken if main has changed since `load`: nothing was done then; or
         OutcomeUnknown.
         """
-        self._commit(paths, columns, properties, summary, snapshot_property, replaces=False)
+        self._commit(paths, columns, properties, summary, snapshot_property, removed=removed)
 
     def replace(
         self,
@@ -300,7 +303,8 @@ class IcebergTable:
         summary: Mapping[str, str],
         snapshot_property: str,
         *,
-        replaces: bool,
+        replaces: bool = False,
+        removed: Sequence[Any] = (),
     ) -> None:
         with self._unless_overtaken(), self._failing():
             transaction = self._table.transaction()
@@ -311,14 +315,32 @@ class IcebergTable:
                 self._partitions.divide(transaction, self.partitions_when_made)
             if replaces:
                 transaction.delete(self._expressions.AlwaysTrue())
-            if paths:
-                self._partitions.add_files(transaction, self._table.io, paths, summary)
+            if paths or removed:
+                self._partitions.add_files(transaction, self._table.io, paths, summary, removed)
             else:
                 producer = transaction.update_snapshot(snapshot_properties=dict(summary))
                 producer.fast_append().commit()
             new = transaction.table_metadata.current_snapshot().snapshot_id
             transaction.set_properties({**properties, snapshot_property: str(new)})
             transaction.commit_transaction()
+
+    def has_equality_deletes(self) -> bool:
+        """Return whether rows of the newest snapshot are deleted by their values."""
+        snapshot = self._table.current_snapshot()
+        summary = None if snapshot is None else snapshot.summary
+        return summary is not None and int(summary["total-equality-deletes"] or 0) > 0
+
+    def with_keys(self, ends: Sequence[tuple[str, Any, Any]]) -> list[Any]:
+        """Return the files that may have rows of which each of these columns is between the least
+        and the greatest value. Raises OutcomeUnknown.
+        """
+        with self._failing():
+            return self._rewriting.with_keys(self._table, ends)  # type: ignore[no-any-return]
+
+    def read(self, task: Any, columns: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one of these files, or some columns of it. Raises OutcomeUnknown."""
+        with self._failing():
+            yield from self._rewriting.read(self._table, task, columns)
 
     @property
     def metadata_location(self) -> str:

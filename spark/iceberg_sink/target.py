@@ -16,6 +16,8 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -193,6 +195,10 @@ class IcebergTarget:
                 raise
             raise TargetUnreachable(self.directory, str(error)) from error
 
+    def discard(self, files: Iterable[Committable]) -> None:
+        """Remove staged files to which the table does not refer. Raises OSError."""
+        self._staged.discard(files)
+
     def require_one_schema(self, committables: Sequence[Committable]) -> None:
         """OutputSchemaChanged if these could not be committed together with what is visible, or
         PartitionUnusable if they could not be partitioned.
@@ -242,22 +248,40 @@ class IcebergTarget:
             return False
         if files:
             self._require_partitions(", ".join(self._transforms), self._transforms_now())
-        self._staged.move_into_place(files, checkpoint)
-        held = self._table.schema()
-        found = [schema for _, schema in self._schemas(files)]
-        write = self._table.replace if replaces else self._table.commit
-        write(
-            [self._staged.final(file) for file in files],
-            [_demanding(one, held) for one in found if not can_hold(bare(held), one)],
-            {f"{self._key}.checkpoint": str(checkpoint)},
-            self._summary() | {"epochgate.checkpoint": str(checkpoint)},
-            f"{self._key}.snapshot",
-        )
+        self._put(files, checkpoint, replaces=replaces)
         self._held = checkpoint
         self._commits += 1
         if self._commits % EXPIRE_EVERY == 0:
             self.expire()
         return True
+
+    def _put(self, files: list[Committable], checkpoint: int, *, replaces: bool) -> None:
+        """Let the table have the rows of these files, in one snapshot of the checkpoint."""
+        self._staged.move_into_place(files, checkpoint)
+        held = self._table.schema()
+        found = [schema for _, schema in self._schemas(files)]
+        columns = [_demanding(one, held) for one in found if not can_hold(bare(held), one)]
+        self._commit_files(files, columns, checkpoint, replaces=replaces)
+
+    def _commit_files(
+        self,
+        files: Sequence[Committable],
+        columns: Sequence[pa.Schema],
+        checkpoint: int,
+        *,
+        replaces: bool = False,
+        removed: Sequence[Any] = (),
+    ) -> None:
+        write = self._table.replace if replaces else self._table.commit
+        if removed:
+            write = partial(self._table.commit, removed=removed)
+        write(
+            [self._staged.final(file) for file in files],
+            columns,
+            {f"{self._key}.checkpoint": str(checkpoint)},
+            self._summary() | {"epochgate.checkpoint": str(checkpoint)},
+            f"{self._key}.snapshot",
+        )
 
     def has_run(self, run_id: str) -> bool:
         """True if a snapshot that is kept is of this run. For use after `share` or `claim`."""
@@ -352,7 +376,10 @@ class IcebergTarget:
         for file in files:
             if file.schema_id not in seen:
                 seen.add(file.schema_id)
-                yield file, self._staged.schema_of(file)
+                yield file, self._schema_of(file)
+
+    def _schema_of(self, file: Committable) -> pa.Schema:
+        return self._staged.schema_of(file)
 
 
 def _demanding(schema: pa.Schema, held: pa.Schema) -> pa.Schema:

@@ -28,12 +28,14 @@ from epochgate.spark.files.found import Found
 from epochgate.spark.files.kept import segments_in
 from epochgate.spark.files.known_segments import KnownSegments
 from epochgate.spark.ingest.bad_files import BadFilesList
+from epochgate.spark.ingest.discovering import Discovering, look_once
 from epochgate.spark.ingest.file_source import (
     FileSource,
     is_ended,
     to_file_split,
     to_source_split,
 )
+from epochgate.spark.ingest.hints.hint import Hints
 from epochgate.spark.ingest.read_files import ReadFiles
 from epochgate.spark.ingest.removing import AfterCommit, DueFiles
 
@@ -75,8 +77,9 @@ class Superseded:
 class FileEnumerator(SplitEnumerator):
     """Assigns one split at a time from `files`.
 
-    `follow_every_s`: seconds from the end of one look for new files to the next; none: there are
-    no more, and readers are told so. `segments`: where the enumeration keeps what is known.
+    `follow_every_s`: seconds from the end of one listing of all files to the next; none: there are
+    no more, and readers are told so. `hints`: tell of new files between two listings, if there are.
+    `segments`: where the enumeration keeps what is known.
     `bad_files`: the list of bad files for scripts, as of the last completed checkpoint.
     `on_skipped`: is told each one that a look has left out, before its plan counts. `reading`:
     hears what readers have read; none where they do not tell.
@@ -92,8 +95,14 @@ class FileEnumerator(SplitEnumerator):
         on_skipped: Callable[[SkippedFile], None] | None = None,
         *,
         reading: ReadFiles | None = None,
+        hints: Hints | None = None,
     ) -> None:
         self._context, self._files, self._follow_every_s = context, files, follow_every_s
+        self._discovering: Discovering | None = None
+        if hints is not None and follow_every_s is not None:
+            self._discovering = Discovering(
+                context, files.scout(), hints, follow_every_s, self._add_found, self._fail
+            )
         self._segments, self._bad_files, self._on_skipped = segments, bad_files, on_skipped
         self._read = reading
         self._left_out: dict[int, list[SkippedFile]] = {}
@@ -145,15 +154,22 @@ class FileEnumerator(SplitEnumerator):
 
     def start(self) -> None:
         """Begin to look for new files, if that is wanted."""
-        if self._follow_every_s is not None:
+        if self._discovering is not None:
+            self._discovering.start()
+        elif self._follow_every_s is not None:
             looking = self._files.scout()
             self._context.call_async(
-                lambda: _look(looking),
+                lambda: look_once(looking),
                 self._add_found,
                 on_error=self._fail,
                 delay_s=self._follow_every_s,
                 every_s=self._follow_every_s,
             )
+
+    def close(self) -> None:
+        """Ask no queue of hints any more."""
+        if self._discovering is not None:
+            self._discovering.close()
 
     def _add_found(self, found: Found) -> None:
         if self._on_skipped is not None:
@@ -284,15 +300,9 @@ class FileEnumerator(SplitEnumerator):
             del self._waiting[subtask]
 
 
-def _look(looking: FileEnumeration) -> Found:
-    """Look once, and return what is new."""
-    looking.discover()
-    looking.seal()
-    return looking.take_found()
-
-
 class EnumeratedFileSource(FileSource):
-    """The source on the driver; `fresh` makes enumerations that have not looked yet.
+    """The source on the driver; `fresh` makes enumerations that have not looked yet, `hints` the
+    queue of hints for an enumerator that knows these files, if there is one.
 
     `enumerator` is the one that was made last, none before the first.
     """
@@ -306,6 +316,7 @@ class EnumeratedFileSource(FileSource):
         follow_every_s: float | None = None,
         bad_files: BadFilesList | None = None,
         on_skipped: Callable[[SkippedFile], None] | None = None,
+        hints: Callable[[FileEnumeration], Hints] | None = None,
         is_recorded: bool = False,
         after_commit: AfterCommit | None = None,
     ) -> None:
@@ -313,7 +324,7 @@ class EnumeratedFileSource(FileSource):
         self._fresh, self._first, self._segments = fresh, first, segments
         self._follow_every_s, self._bad_files = follow_every_s, bad_files
         self._on_skipped, self._is_recorded = on_skipped, is_recorded
-        self._after_commit = after_commit
+        self._after_commit, self._hints = after_commit, hints
         self.enumerator: FileEnumerator | None = None
 
     def create_enumerator(self, context: SplitEnumeratorContext, state: Any) -> FileEnumerator:
@@ -334,6 +345,7 @@ class EnumeratedFileSource(FileSource):
             self._bad_files,
             self._on_skipped,
             reading=self._reading(enumeration, context.parallelism, checkpoint_id),
+            hints=None if self._hints is None else self._hints(enumeration),
         )
         return self.enumerator
 

@@ -130,7 +130,7 @@ def hold_told(taken: TakenFiles, checkpoint: CompletedCheckpoint) -> list[TakenF
     """
     told = [
         EndedSplit.from_list(values)
-        for reader in _readers(checkpoint)
+        for reader in readers_in(checkpoint)
         for values in reader.own or []
         if is_ended(values)
     ]
@@ -146,7 +146,8 @@ def given_up_in(checkpoint: CompletedCheckpoint | None) -> list[range]:
     return gone + [range(after + 1, upto + 1) for after, upto, *_ in missing_of(checkpoint)]
 
 
-def _readers(checkpoint: CompletedCheckpoint) -> Iterator[ReaderState]:
+def readers_in(checkpoint: CompletedCheckpoint) -> Iterator[ReaderState]:
+    """The states of the readers in a checkpoint, by subtask."""
     for subtask, states in sorted(checkpoint.subtasks.items()):
         if SOURCE in states:
             yield ReaderState.from_bytes(states[SOURCE], f"reader {subtask} of {SOURCE!r}")
@@ -224,7 +225,7 @@ def _open_files(checkpoint: CompletedCheckpoint, kept: Kept) -> Iterator[FoundFi
         key = split.path, split.delivery
         waiting[key] = waiting.get(key, Fraction(0)) + split.share
         stamps[key] = Stamp(split.size_bytes, split.modified_ns, split.etag)
-    for reader in _readers(checkpoint):
+    for reader in readers_in(checkpoint):
         for split_read, position_read in reader.splits:
             split, position = to_file_split(split_read), to_position(position_read)
             key = split.path, split.delivery

@@ -29,15 +29,18 @@ from epochgate.spark.files.rejected import OnBadRow
 from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
+from epochgate.spark.ingest.hints.notify import expect_notify
 from epochgate.spark.ingest.removing import DELETE, MOVE
 from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES
+from epochgate.spark.tables.merge import Merge, MergeUnusable
 
 RESTART = "rate:20,1m,200ms"
 BATCH_ROWS = 65_536
 FOLLOW_EVERY_S = 1.0
+LIST_EVERY_S = 300.0
 FORGET_AFTER_S = 30 * 24 * 3600.0
 SOURCE_SHOWN_MAX = 60
 PORT_MAX = 65_535
@@ -71,7 +74,10 @@ class IngestOptions:
     that changes; of a new table, its partitions, and for Iceberg transforms such as "day(at)".
     file_bytes: a file of the target ends once it is as
     large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
-    checkpoint first, in parallel, before the driver's step; not into Iceberg.
+    checkpoint first, in parallel, before the driver's step; not into Iceberg. merge_on: rows
+    replace those of the target that have the same values in these columns, in Delta, Iceberg and
+    PostgreSQL; merge_order: of several such rows the greatest by these columns counts;
+    merge_delete: a condition of rows that delete (`Merge`).
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
     in the table `rejected_path`, or "rescue" to keep its values that do not fit as text in a column
     `_rescued`. on_bad_file: "fail", or "skip" to leave it out and record it in
@@ -81,6 +87,11 @@ class IngestOptions:
     file must have been unmodified before it is taken, and ten times as many where its last line has
     no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
     are there.
+    notify: what tells of new files between two listings of all of them: "sqs:QUEUE_URL", a queue
+    that the events of the source's bucket go to; "inotify", of a local directory; "names", where
+    each new object has a greater key than those before (`epochgate.spark.ingest.hints`).
+    list_every_s: from one listing to the next; by default 1, and 300 with notify.
+    new_only: pass over the files that are there when the job begins.
     new_only: pass over the files that are there when the job begins. committed_files: "delete" or
     "move:DIR" for files whose rows are committed, committed_files_age_s seconds after that; none
     to keep them.
@@ -101,8 +112,9 @@ class IngestOptions:
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
     state may be left behind.
 
-    Raises IngestMisconfigured, TargetUnreadable, InvalidRestartStrategy, TransformNotCallable,
-    EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable or TransformUnclear.
+    Raises IngestMisconfigured, NotifyUnusable, TargetUnreadable, InvalidRestartStrategy,
+    TransformNotCallable, EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable,
+    TransformUnclear, MergeUnusable or ConditionWrong.
     """
 
     source: str
@@ -131,9 +143,14 @@ class IngestOptions:
     on_bad_row: OnBadRow = "fail"
     file_bytes: int = ROLL_BYTES
     commit_in: CommitIn = "driver"
+    merge_on: tuple[str, ...] = ()
+    merge_order: tuple[str, ...] = ()
+    merge_delete: str = ""
     on_bad_file: OnBadFile = "fail"
     on_changed_file: OnChangedFile | None = None
     settle_s: float | None = None
+    notify: str | None = None
+    list_every_s: float | None = None
     new_only: bool = False
     committed_files: str | None = None
     committed_files_age_s: float = 0.0
@@ -190,6 +207,7 @@ class IngestOptions:
         self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
         self._expect_target()
         self._expect_schema()
+        self._expect_notify()
         self._expect_removal()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
@@ -234,6 +252,25 @@ class IngestOptions:
                 "--commit-in tasks (commit_in) is for Parquet, Delta and PostgreSQL targets, and "
                 f"{self.target!r} is committed to by the driver; leave it out"
             )
+        if self.merge is not None:
+            if target.scheme == PARQUET:
+                raise MergeUnusable(
+                    f"rows of Parquet files in {self.target_path!r} cannot be replaced: give a "
+                    "target delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE or postgres:DSN#TABLE"
+                )
+            self.merge.require_possible(self.commit_in, self.schema_evolution)
+
+    def _expect_notify(self) -> None:
+        if self.list_every_s is not None:
+            self._expect_positive("list_every_s")
+        given = next((n for n in ("notify", "list_every_s") if getattr(self, n) is not None), None)
+        if given is not None and not self.follow:
+            raise IngestMisconfigured(
+                f"--{given.removesuffix('_s').replace('_', '-')} ({given} in Python) is for a "
+                "source that is followed; give --follow (follow=True) as well, or leave it out"
+            )
+        if self.notify is not None:
+            expect_notify(self.notify, self.source_path)
 
     def _expect_removal(self) -> None:
         asked, age_s = self.committed_files, self.committed_files_age_s
@@ -305,11 +342,28 @@ class IngestOptions:
             raise IngestMisconfigured(f"{name} is {value}; it must be a number above 0")
 
     @property
+    def follow_every_s(self) -> float | None:
+        """Seconds from one listing of all files to the next; none if there is one listing."""
+        if not self.follow:
+            return None
+        usual = FOLLOW_EVERY_S if self.notify is None else LIST_EVERY_S
+        return usual if self.list_every_s is None else self.list_every_s
+
+    @property
     def takes(self) -> Takes:
         """The kind of batches that the transform is given. Raises TransformUnclear."""
         if self.transform is None:
             return "arrow"
         return takes_of(self.transform, self.transform_takes)
+
+    @property
+    def merge(self) -> Merge | None:
+        """The rule by which rows replace others; none if they are added. Raises MergeUnusable and
+        ConditionWrong.
+        """
+        if not (self.merge_on or self.merge_order or self.merge_delete):
+            return None
+        return Merge(tuple(self.merge_on), tuple(self.merge_order), self.merge_delete)
 
     @property
     def dialect(self) -> Dialect:

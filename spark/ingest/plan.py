@@ -58,7 +58,8 @@ from epochgate.spark.ingest.file_enumerator import (
     read_files,
 )
 from epochgate.spark.ingest.found_files import hold_told
-from epochgate.spark.ingest.options import FOLLOW_EVERY_S, IngestOptions, absolute
+from epochgate.spark.ingest.hints.notify import hints_of
+from epochgate.spark.ingest.options import IngestOptions, absolute
 from epochgate.spark.ingest.program import SINK, SOURCE, IngestProgramFactory
 from epochgate.spark.ingest.rate import RATE, IngestRate
 from epochgate.spark.ingest.rejects import REJECTS, IngestCommitter, claim_both, reject_sink
@@ -309,23 +310,21 @@ def _assembled(
         fresh,
         FirstLook(0 if restored is None else restored.checkpoint_id, enumeration),
         segments,
-        follow_every_s=FOLLOW_EVERY_S if options.follow else None,
+        follow_every_s=options.follow_every_s,
         bad_files=bad_files,
+        hints=hints_of(options.notify, options.source_path, open_objects),
         is_recorded=True,
         after_commit=after_commit,
     )
     rate = IngestRate(options.rows_per_second)
     agreeing = sink.create_coordinator(SINK, claimed.rows)
+    beside = () if agreeing is None else (agreeing,)
     return IngestPlan(
         options=options,
         configuration=JobConfiguration(
             job_id=options.job_id,
             parallelism=options.parallelism,
-            providers=(
-                SourceProvider(SOURCE, source),
-                rate,
-                *([] if agreeing is None else [agreeing]),
-            ),
+            providers=(SourceProvider(SOURCE, source), rate, *beside),
             run_id=run_id,
             checkpoint_interval_s=options.checkpoint_every_s,
             checkpoint_timeout_s=options.checkpoint_timeout_s,

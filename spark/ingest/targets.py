@@ -115,6 +115,7 @@ def sink_of(
             files=files,
             open_objects=open_objects,
             partition_by=options.partition_by,
+            merge=options.merge,
         )
     if target.scheme == DELTA:
         from epochgate.spark.delta_sink import DeltaSink
@@ -127,13 +128,18 @@ def sink_of(
             open_objects=open_objects,
             partition_by=options.partition_by,
             evolution=options.schema_evolution,
+            merge=options.merge,
         )
     if target.scheme == POSTGRES:
         from epochgate.spark.postgres_sink import PostgresSink
 
         dsn, _, table = target.place.rpartition("#")
         return PostgresSink(
-            dsn, table, commit_in=options.commit_in, evolution=options.schema_evolution
+            dsn,
+            table,
+            commit_in=options.commit_in,
+            evolution=options.schema_evolution,
+            merge=options.merge,
         )
     from epochgate.spark.parquet_sink import ParquetSink
 

@@ -2,8 +2,9 @@
 
 Decides which columns can be partitioned by, how a value is written in a directory's name, and how
 it comes back. Readers show the columns, which are in no file, and infer their types: a text `07`
-comes back as the number 7 from most of them. Spark's rules: a value that is missing, or an empty
-text, is `__HIVE_DEFAULT_PARTITION__`, which readers show as missing. Used in tasks and by `read`.
+comes back as the number 7 from most of them. Spark's rules: a value that is missing is
+`__HIVE_DEFAULT_PARTITION__`, which readers show as missing. Sinks refuse an empty text, of which
+Spark makes the same. Used in tasks and by `read`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from epochgate.errors import UsageError
+from epochgate.spark.values.fitting import require, tried
 
 MISSING: Final = "__HIVE_DEFAULT_PARTITION__"
 VALUE_BYTES_MAX: Final = 200
@@ -47,6 +50,20 @@ def require_partitionable(
 
 
 _KINDS = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
+
+
+def require_told(batch: pa.RecordBatch, columns: Iterable[str], where: str) -> None:
+    """Raise ValueDoesNotFit for a text of these columns that readers would show as missing."""
+    for name in columns:
+        if pa.types.is_string(batch.schema.field(name).type):
+            tried(batch.column(name), name, "a partition's value", where, _told)
+
+
+def _told(texts: pa.Array) -> pa.Array:
+    told = "readers show an empty text of a partition as missing (of CSV, --null '' reads it so)"
+    require(pc.not_equal(texts, ""), told)
+    require(pc.not_equal(texts, MISSING), "readers show this text of a partition as missing")
+    return texts
 
 
 def without(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -121,7 +122,10 @@ def _frame(spark: Any, target: str, files: dict[str, tuple[int, str]], schema: p
     rows = [(path, *place) for path, place in files.items()]
     listed = spark.createDataFrame(rows, "path string, checkpoint bigint, directory string")
     spread = listed.repartition(min(len(files), spark.sparkContext.defaultParallelism))
-    return spread.mapInArrow(partial(_fetch_listed, target, schema), from_arrow_schema(schema))
+    with warnings.catch_warnings():
+        # No frame of pandas is made of it, whatever its version.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+        return spread.mapInArrow(partial(_fetch_listed, target, schema), from_arrow_schema(schema))
 
 
 def _fetch_listed(

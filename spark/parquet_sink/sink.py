@@ -33,7 +33,11 @@ from epochgate.spark.parquet_sink.gathered import CommitIn, Gathering
 from epochgate.spark.parquet_sink.object_target import ObjectTarget
 from epochgate.spark.parquet_sink.open_file import ROW_GROUP_BYTES
 from epochgate.spark.parquet_sink.ownership import working_directory_of
-from epochgate.spark.parquet_sink.partitions import PartitioningChanged, require_partitionable
+from epochgate.spark.parquet_sink.partitions import (
+    PartitioningChanged,
+    require_partitionable,
+    require_told,
+)
 from epochgate.spark.parquet_sink.schema_coordinator import SchemaProvider
 from epochgate.spark.parquet_sink.staging import ROLL_BYTES, StagingWriter
 from epochgate.spark.parquet_sink.target import ParquetTarget
@@ -130,6 +134,7 @@ class ParquetSinkWriter(SinkWriter):
             columns = zip(batch.columns, held, strict=True)
             fit_columns = [fit(column, one.name, one.type, self._where) for column, one in columns]
             batch = pa.RecordBatch.from_arrays(fit_columns, schema=held)
+        require_told(batch, self._partition_by, self._where)
         if self._evolution != "none":
             assert self._staging.schema is not None, "it was begun with a schema"
             batch = fitted(batch, self._staging.schema)

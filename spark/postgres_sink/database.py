@@ -203,7 +203,7 @@ def running(
     that each statement may name.
     """
 
-    def run(text: str, names: sql.Composable = _NOTHING, **values: Any) -> Any:
+    def run(text: str, names: sql.Composable | Mapping[str, Any] = _NOTHING, **values: Any) -> Any:
         statement = with_names(
             text,
             table=relation.table,
@@ -212,7 +212,7 @@ def running(
             moved=relation.moved,
             part=sql.Identifier(PART),
             told=sql.Identifier(CHECKPOINT),
-            names=names,
+            **(names if isinstance(names, Mapping) else {"names": names}),
         )
         return connection.execute(statement, {**(known or {}), **values})
 

@@ -1,4 +1,5 @@
-"""Moving staged rows into a table of PostgreSQL: the statements, and the transactions around them.
+"""Moving staged rows into a table of PostgreSQL: the statements, and the transactions around them;
+those of an upsert are in `merging`.
 
 Decides how many rows a statement has, that rows which are missing or left out are noticed, and what
 an error of the server means. Leaves to others who may move rows, and what is recorded with them.
@@ -19,7 +20,9 @@ from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.postgres_sink.database import Connect, Relation, Run, running, shown
 from epochgate.spark.postgres_sink.errors import RowsLeftOut, RowsMissing, RowsRefused
 from epochgate.spark.postgres_sink.growing import grow_table
+from epochgate.spark.postgres_sink.merging import Merging
 from epochgate.spark.postgres_sink.part import Part
+from epochgate.spark.tables.merge import KeyAmbiguous
 
 _ALTERING = """
     with places as (
@@ -27,14 +30,18 @@ _ALTERING = """
         union select relid from pg_partition_tree(to_regclass(%(name)s))
     )
     select 'trigger ' || quote_ident(tgname) from pg_trigger join places on place = tgrelid
-    where not tgisinternal and tgenabled in ('O', 'A') and (tgtype & 7 = 7 or tgtype & 68 = 68)
+    where not tgisinternal and tgenabled in ('O', 'A') and tgtype & %(events)s <> 0
+        and (tgtype & 3 = 3 or tgtype & 64 = 64)
     union
     select 'rule ' || quote_ident(rulename) from pg_rewrite join places on place = ev_class
-    where ev_type = '3' and ev_enabled in ('O', 'A')
+    where ev_type = any(%(rules)s) and ev_enabled in ('O', 'A')
     order by 1"""
-"""Triggers before, or instead of, the insertion of each row (7: row, before and insert; 68: instead
-and insert), and rules for insertions; also those of partitions.
+"""Triggers before, or instead of, an event of each row (3: row and before; 64: instead), and rules;
+also those of partitions.
 """
+_INSERTION = {"events": 4, "rules": ["3"]}
+_ANY_CHANGE = {"events": 4 | 8 | 16, "rules": ["2", "3", "4"]}
+"""Also deletes (8; 4) and updates (16; 2)."""
 
 
 class TableRows:
@@ -49,16 +56,22 @@ class TableRows:
         rows_per_statement: int,
         open_connection: Connect,
         evolution: SchemaEvolution = "none",
+        merging: Merging | None = None,
     ) -> None:
+        self._merging = merging
         self._dsn, self._relation = dsn, Relation(table)
         self._shown = f"the PostgreSQL table {self._relation.name}"
         self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
         self._is_told, self._evolution = False, evolution
 
-    def _move_all(self, run: Run, parts: Sequence[Part], checkpoint: int) -> None:
-        """Move the rows of these parts. Raises RowsMissing or RowsLeftOut."""
+    def _move_all(self, run: Run, parts: Sequence[Part], checkpoint: int) -> int:
+        """Move or merge the rows of these parts. Return how many more rows the table has. Raises
+        RowsMissing, RowsLeftOut or KeyAmbiguous.
+        """
         self._grow(run, parts)
+        if self._merging is not None:
+            return self._merge_all(run, self._merging, parts, checkpoint)
         rows = sum(part.rows for part in parts)
         moved = [self._move(run, some, checkpoint) for some in self._statements(parts)]
         taken, given = sum(one for one, _ in moved), sum(one for _, one in moved)
@@ -68,6 +81,35 @@ class TableRows:
             names = self._names_altering(run)
             where = f"checkpoint {checkpoint}"
             raise RowsLeftOut(self._relation.name, where, given, taken, 0, names)
+        return rows
+
+    def _merge_all(self, run: Run, merging: Merging, parts: Sequence[Part], checkpoint: int) -> int:
+        if not parts:
+            return 0
+        rows, keys = sum(part.rows for part in parts), [part.name for part in parts]
+        given = self._count(run, parts)
+        if given != rows:
+            raise RowsMissing(self._relation.name, checkpoint, rows, given)
+        self._require_clear(run, merging, parts)
+        done = merging.carry_out(run, self._statements(parts), checkpoint, is_told=self._is_told)
+        if done.taken != done.expected:
+            names, where = self._names_altering(run), f"checkpoint {checkpoint}"
+            told = (self._relation.name, where, done.expected, done.taken, 0, names)
+            raise RowsLeftOut(*told)
+        run("delete from {staged} where {part} = any(%(keys)s)", keys=keys)
+        return done.added
+
+    def _count(self, run: Run, parts: Sequence[Part]) -> int:
+        """The rows of these parts that are staged."""
+        keys = [part.name for part in parts]
+        counting = "select count(*) from {staged} where {part} = any(%(keys)s)"
+        (found,) = run(counting, keys=keys).fetchone()
+        return int(found)
+
+    def _require_clear(self, run: Run, merging: Merging, parts: Sequence[Part]) -> None:
+        """Raise KeyAmbiguous for rows of one key of which none is the last."""
+        if key := merging.ambiguous(run, parts):
+            raise KeyAmbiguous(self._shown, key)
 
     def _grow(self, run: Run, parts: Sequence[Part]) -> None:
         """Let the table have the columns of these parts, if it may."""
@@ -99,7 +141,8 @@ class TableRows:
     def _names_altering(self, run: Run) -> list[str]:
         """The triggers and rules that may leave out or change rows."""
         name = self._relation.table.as_string(None)
-        return [row[0] for row in run(_ALTERING, name=name).fetchall()]
+        of = _INSERTION if self._merging is None else _ANY_CHANGE
+        return [row[0] for row in run(_ALTERING, name=name, **of).fetchall()]
 
     def _insertion(self) -> str:
         """The statement that moves rows. As COPY does, it takes values of columns that the table

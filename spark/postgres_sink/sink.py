@@ -29,6 +29,7 @@ from epochgate.spark.extras import library
 from epochgate.spark.files.evolution import SchemaEvolution
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink.part import PassingOn, parted
+from epochgate.spark.tables.merge import Merge
 from epochgate.spark.values.fitting import is_of, is_text
 from epochgate.spark.values.relations import require_fitting
 
@@ -83,7 +84,7 @@ class PostgresCommitter(CountingCommitter):
         is_new = self.target.commit_each(checkpoint_id, staged, moved)
         if is_new:
             rows = sum(part.rows for parts in staged.values() for part in parts)
-            self.count(rows + sum(moved.values()))
+            self.count(rows + sum(moved.values()), added=self.target.rows_added)
         return is_new
 
 
@@ -104,6 +105,7 @@ class PostgresSink(CountingSink):
     open_connection: Connect | None = None
     commit_in: CommitIn = "driver"
     evolution: SchemaEvolution = "none"
+    merge: Merge | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
@@ -111,6 +113,8 @@ class PostgresSink(CountingSink):
             raise UsageError(
                 f"rows_per_statement is {self.rows_per_statement}; it must be 1 or more"
             )
+        if self.merge is not None:
+            self.merge.require_possible(self.commit_in)
 
     def create_writer(self, context: OperatorContext, state: bytes | None) -> PostgresSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
@@ -118,8 +122,10 @@ class PostgresSink(CountingSink):
         from epochgate.spark.postgres_sink.staging import Staging
 
         identity = (context.run_id, context.subtask, context.attempt)
-        staging = Staging(self.dsn, self.table, *identity, self.rows_per_statement, self.evolution)
-        return PostgresSinkWriter(staging)
+        rows_max = self.rows_per_statement
+        return PostgresSinkWriter(
+            Staging(self.dsn, self.table, *identity, rows_max, self.evolution, self.merge)
+        )
 
     @property
     def has_task_committer(self) -> bool:
@@ -153,6 +159,8 @@ class PostgresSink(CountingSink):
             columns = types_of(self.dsn, Relation(self.table))
         except DatabaseError:
             return  # The claim tells what is wrong with the database; tasks look again.
+        if self.merge is not None:
+            self.merge.accepts(schema)
         looked_at = pa.schema(
             [one for one in schema if one.name not in columns or not is_of(is_text, one.type)]
         )
@@ -177,6 +185,7 @@ class PostgresSink(CountingSink):
             rows_per_statement=self.rows_per_statement,
             open_connection=self.open_connection or connect,
             evolution=self.evolution,
+            merge=self.merge,
         )
         target.claim(start.restored_checkpoint, may_withdraw=start.may_withdraw, start=start)
         return PostgresCommitter(target)

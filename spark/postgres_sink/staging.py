@@ -21,6 +21,7 @@ from epochgate.spark.postgres_sink.errors import ColumnReserved, RowsRefused
 from epochgate.spark.postgres_sink.growing import grow_staged
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART, as_csv, as_sent, slices
+from epochgate.spark.tables.merge import DELETED, Merge
 from epochgate.spark.values.relations import ColumnType
 
 COPY_BYTES = 32 << 20
@@ -38,8 +39,10 @@ class Staging:
         attempt: int,
         rows_per_statement: int,
         evolution: SchemaEvolution = "none",
+        merge: Merge | None = None,
     ) -> None:
         self._dsn, self._relation, self._rows_max = dsn, Relation(table), rows_per_statement
+        self._merge = merge
         self._name = f"{run_id}/{subtask}/{attempt}"
         self._where = f"subtask {subtask}, attempt {attempt}"
         self._sequence, self._evolution = 0, evolution
@@ -49,13 +52,16 @@ class Staging:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch. Raises ColumnNeverFits, ValueDoesNotFit, RowsRefused, ColumnReserved, where
-        columns may grow what `changes` raises, and what psycopg raises when the connection breaks.
+        columns may grow what `changes` raises, what psycopg raises when the connection breaks, and
+        of rows that are merged ColumnOfMergeMissing, KeyMissing or ConditionWrong.
         """
         for name in (PART, CHECKPOINT):
             if name in batch.schema.names:
                 raise ColumnReserved(self._relation.name, self._where, name)
         if self._evolution != "none":
             batch = self._held(batch)
+        if self._merge is not None:
+            batch = self._merge.marked(batch, self._columns, self._where)
         for piece in slices(as_sent(batch, self._columns, self._where), self._rows_max):
             rows = sum(one.num_rows for one in self._gathered) + piece.num_rows
             is_other = bool(self._gathered) and piece.schema != self._gathered[0].schema
@@ -78,8 +84,9 @@ class Staging:
 
     @functools.cached_property
     def _columns(self) -> dict[str, ColumnType]:
-        """Those of the table, which has them as long as rows are staged."""
-        return types_of(self._dsn, self._relation)
+        """Those of the table, which has them as long as rows are staged, and of what is added."""
+        own = {} if self._merge is None else {DELETED: ColumnType("boolean", "bool")}
+        return types_of(self._dsn, self._relation) | own
 
     def prepare_commit(self) -> list[Part]:
         """Stage what is left, and name all since the last call."""

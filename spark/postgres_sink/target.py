@@ -38,15 +38,18 @@ from epochgate.spark.postgres_sink.errors import (
     RowsMissing,
 )
 from epochgate.spark.postgres_sink.growing import serves
+from epochgate.spark.postgres_sink.merging import Merging
 from epochgate.spark.postgres_sink.moving import TableRows, named
 from epochgate.spark.postgres_sink.part import Part
 from epochgate.spark.postgres_sink.rows import CHECKPOINT, PART
 from epochgate.spark.tables.errors import TableAhead, TableBehind, TableTakenOver, TableUnusable
+from epochgate.spark.tables.merge import DELETED, Merge
 
 _COLUMNS = """
     select attname, format_type(atttypid, atttypmod) from pg_attribute
-    where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped and attname <> %s
+    where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped and attname <> all(%s)
     order by attname"""
+"""But for those that the sink adds to the staging table."""
 
 RUNS_REMEMBERED = 16
 """The newest runs whose staged parts are looked for at each start."""
@@ -71,9 +74,13 @@ class PostgresTarget(TableRows):
         rows_per_statement: int,
         open_connection: Connect = connect,
         evolution: SchemaEvolution = "none",
+        merge: Merge | None = None,
     ) -> None:
-        super().__init__(dsn, table, job_id, run_id, rows_per_statement, open_connection, evolution)
-        self.rows_visible = 0
+        merging = None if merge is None else Merging(merge)
+        of = (dsn, table, job_id, run_id, rows_per_statement, open_connection)
+        super().__init__(*of, evolution, merging)
+        self._merge = merge
+        self.rows_visible = self.rows_added = 0
         self._accepted: set[tuple[str, ...]] = set()
         self._altering: list[str] = []
 
@@ -87,7 +94,8 @@ class PostgresTarget(TableRows):
         """Take the table for this run, which starts from `restored_checkpoint` (none: afresh).
 
         With `may_withdraw`, rows of newer checkpoints are deleted from a table that says which they
-        are, and that no other job writes. `start`: says what the table has to hold.
+        are, and that no other job writes; not where rows are merged, since those that they have
+        replaced are gone. `start`: says what the table has to hold.
         Makes ledger and staging table where they are missing.
         Raises DatabaseUnreachable, TableUnusable, TableAhead, TableBehind or
         BehindCheckpoint; nothing is changed then.
@@ -96,6 +104,7 @@ class PostgresTarget(TableRows):
             self._prepare(
                 connection, lambda: self._remove_needless(connection, restored_checkpoint)
             )
+            may_withdraw &= self._merging is None
             last = self._enter(connection, restored_checkpoint, may_withdraw=may_withdraw)
             if start is not None:
                 start.require_held(self._shown, last)
@@ -175,21 +184,38 @@ class PostgresTarget(TableRows):
         for columns in of_each.keys() - known:
             with self._transaction("staged rows") as run:
                 self._grow(run, [of_each[columns]])
-                run(f"explain {self._insertion()}", named(columns), keys=[""], checkpoint=0)
+                if self._merging is not None:
+                    self._merging.explain(run, columns, is_told=self._is_told)
+                else:
+                    run(f"explain {self._insertion()}", named(columns), keys=[""], checkpoint=0)
                 run("rollback")
             self._accepted.add(columns)
+        if self._merging is not None and parts:
+            with self._transaction("staged rows") as run:
+                self._require_clear(run, self._merging, parts)
         if self._altering:
             with self._transaction("staged rows") as run:
                 self._grow(run, parts)
-                for some in self._statements(parts):
-                    self._try(run, some)
+                if self._merging is not None:
+                    self._try_merging(run, self._merging, parts)
+                else:
+                    for some in self._statements(parts):
+                        self._try(run, some)
                 run("rollback")
+
+    def _try_merging(self, run: Run, merging: Merging, parts: Sequence[Part]) -> None:
+        done = merging.carry_out(run, self._statements(parts), 0, is_told=self._is_told)
+        changed = done.expected - merging.unchanged(run, self._statements(parts))
+        taken = done.taken + done.deleted
+        given = done.expected + done.deleted + merging.left(run, parts)
+        if taken != given or changed > 0:
+            told = ("staged rows", given, taken, max(changed, 0), self._altering)
+            raise RowsLeftOut(self._relation.name, *told)
 
     def _try(self, run: Run, parts: list[Part]) -> None:
         names, where = named(parts[0].columns), "staged rows"
         keys = [part.name for part in parts]
-        counting = "select count(*) from {staged} where {part} = any(%(keys)s)"
-        (given,) = run(counting, keys=keys).fetchone()
+        given = self._count(run, parts)
         if any(name.startswith("rule") for name in self._altering):
             # PostgreSQL gives no rows back from what rules have rewritten.
             taken, changed = run(self._insertion(), names, keys=keys, checkpoint=0).rowcount, 0
@@ -226,14 +252,14 @@ class PostgresTarget(TableRows):
         """The same of subtasks; `moved`: how many rows of each its task has moved already. What a
         task has moved and not passed on is not moved again.
         """
-        rows = sum(part.rows for parts in staged.values() for part in parts)
+        rows = sum(part.rows for parts in staged.values() for part in parts) + sum(moved.values())
         with self._transaction(f"checkpoint {checkpoint}") as run:
             is_new = run(
                 "update {ledger} set checkpoint = %(checkpoint)s, rows = rows + %(rows)s"
                 " where job = %(job)s and target = %(target)s and driver = %(driver)s"
                 " and (checkpoint is null or checkpoint < %(checkpoint)s)",
                 checkpoint=checkpoint,
-                rows=rows + sum(moved.values()),
+                rows=rows if self._merging is None else 0,
             ).rowcount
             if not is_new:
                 self._require_driver(run, checkpoint)
@@ -246,7 +272,14 @@ class PostgresTarget(TableRows):
                     found = by_tasks.get(subtask, 0)
                     raise RowsMissing(self._relation.name, checkpoint, given, found)
             left = [parts for subtask, parts in staged.items() if subtask not in by_tasks]
-            self._move_all(run, [part for parts in left for part in parts], checkpoint)
+            added = self._move_all(run, [part for parts in left for part in parts], checkpoint)
+            if self._merging is not None:
+                run(
+                    "update {ledger} set rows = rows + %(rows)s"
+                    " where job = %(job)s and target = %(target)s",
+                    rows=added,
+                )
+        self.rows_added = rows if self._merging is None else added
         return True
 
     def _end_parts(self, run: Run, checkpoint: int) -> dict[int, int]:
@@ -298,7 +331,10 @@ class PostgresTarget(TableRows):
             " subtask integer, rows bigint not null,"
             " primary key (job, target, checkpoint, subtask))"
         )
-        self._is_told = any(name == CHECKPOINT for name, _ in columns)
+        names = [name for name, _ in columns]
+        self._is_told = CHECKPOINT in names
+        if self._merge is not None:
+            self._require_keyed(run, self._merge, names)
         self._altering = self._names_altering(run)
         self._require_owned(run)
         found = self._columns(connection, self._relation.staged)
@@ -314,6 +350,20 @@ class PostgresTarget(TableRows):
                 " including generated including identity, {part} text not null)"
             )
             run("create index on {staged} ({part})")
+        if self._merging is not None:
+            self._merging.prepare(run, self._relation.staged.as_string(None), PART)
+
+    def _require_keyed(self, run: Run, merge: Merge, names: Sequence[str]) -> None:
+        """TableUnusable for a table whose rows cannot be replaced by these keys."""
+        table, keys = self._relation.name, ", ".join(merge.on)
+        if lacks := [name for name in merge.columns if name not in names]:
+            found = f"it has no column {lacks[0]!r}, by which rows are to be merged"
+            way_on = "Name its columns in --merge-on and --merge-order (merge_on and merge_order)."
+            raise TableUnusable(self._shown, found, way_on)
+        if not Merging(merge).has_constraint(run, self._relation.table.as_string(None)):
+            found = f"no unique constraint of it is on {keys}, by which rows are to be merged"
+            way_on = f"Make one: alter table {table} add unique ({keys}); or merge on its key."
+            raise TableUnusable(self._shown, found, way_on)
 
     def _require_owned(self, run: Run) -> None:
         """TableUnusable if the table may grow, and the user may not change it."""
@@ -347,7 +397,8 @@ class PostgresTarget(TableRows):
     def _columns(
         self, connection: psycopg.Connection[Any], table: sql.Identifier
     ) -> list[tuple[str, str]]:
-        return connection.execute(_COLUMNS, [table.as_string(None), PART]).fetchall()
+        own = [PART, DELETED]
+        return connection.execute(_COLUMNS, [table.as_string(None), own]).fetchall()
 
     def _enter(
         self, connection: psycopg.Connection[Any], restored: int | None, *, may_withdraw: bool

@@ -31,6 +31,7 @@ class FrameReader(datasource.DataSourceReader):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options, self._columns = options, columns_of(schema)
         self._is_inferred = is_inferred(schema)
+        options.expect_columns(self._columns, is_inferred=self._is_inferred)
 
     def partitions(self) -> Sequence[SplitsPartition]:
         """The splits of the files, in a task each or in as many as the option says. Raises

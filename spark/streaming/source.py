@@ -13,6 +13,7 @@ it to the tasks, where `read` reads the splits of a partition.
 from __future__ import annotations
 
 import contextlib
+import math
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -97,10 +98,12 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options, self._columns = options, columns_of(schema)
         self._is_inferred = is_inferred(schema)
+        options.expect_columns(self._columns, is_inferred=self._is_inferred)
         self._planning: Planning | None = None
         self._stream = ""
         self._looks_again = True
         self._limit: Any = None
+        self._newest: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state that travels to the tasks: no enumerator, and no connection."""
@@ -123,10 +126,25 @@ class StreamReader(_Reader):  # type: ignore[misc]  # which base there is depend
         """The next batch, if there is one. Raises PlanOvertaken, PlanNotMade."""
         self._limit = limit
         after = int(start[BATCH])
+        self._newest = start
         with told_at_this_door():
             if self._planned(start[STREAM]).has_batch(after + 1):
-                return {STREAM: start[STREAM], BATCH: after + 1}
-        return start
+                self._newest = {STREAM: start[STREAM], BATCH: after + 1}
+        return self._newest
+
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802  # Spark's name
+        """The newest batch that is planned, with what of the files that were found waits behind it;
+        None where that is not known, as of a source of the user's. Spark shows it as the latest
+        offset of the source in each progress.
+        """
+        figures = {} if self._planning is None else self._planning.figures()
+        if self._newest is None or "files_waiting" not in figures:
+            return None
+        return {
+            **self._newest,
+            "filesWaiting": math.ceil(figures["files_waiting"]),
+            "bytesWaiting": int(figures["bytes_waiting"]),
+        }
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[SplitsPartition]:
         """The splits of the batches behind `start` up to `end`, in a task each or in as many as the

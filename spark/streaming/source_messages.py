@@ -30,6 +30,11 @@ HERE: Final = {
     "escape": "escape",
     "null": "null",
     "encoding": "encoding",
+    "schema_hints": "schemaHints",
+    "on_bad_row": "onBadRow",
+    "modified_after": "modifiedAfter",
+    "modified_before": "modifiedBefore",
+    "new_only": "newOnly",
 }
 """The options that both doors have, by their names in Python."""
 SCHEMA: Final = ("schema", "columns")
@@ -54,7 +59,7 @@ def told_here(text: str) -> str:
 
 def _here(found: re.Match[str]) -> str:
     name, new, value = found["name"], found["new"] or "", (found["value"] or "").strip(" '")
-    if name in HERE:
+    if name in HERE and (name, value) != ("on_bad_row", "reject"):
         shown = "..." if found["value"] is None else json.dumps(value, ensure_ascii=False)
         return f'{new}.option("{HERE[name]}", {shown})'
     if name == "header":

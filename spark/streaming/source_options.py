@@ -17,6 +17,10 @@
 | format, batchRows | | of files: as `epochgate ingest --format`; rows of a batch of Arrow |
 | delimiter, quote, escape, header, null, encoding | | of text files, as for `epochgate ingest` |
 | addColumn | | of files: columns that say where a row comes from, a=file.path,b=file.row |
+| schemaHints | | of files: the types of some columns, where those of the others are inferred |
+| onBadRow | fail | of text files: rescue puts values that do not fit into a column `_rescued` |
+| modifiedAfter, modifiedBefore | | of files: those that were modified after, and before, a time |
+| newOnly | false | of files: true passes over those that are there when `state` is first used |
 | filter, control, ... | | what prunes splits: `source_filter` |
 
 Decides which are known, and what a value has to be. Runs wherever Spark makes its objects.
@@ -25,7 +29,6 @@ Decides which are known, and what a value has to be. Runs wherever Spark makes i
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,12 +47,22 @@ from epochgate.runtime.source.split import pack_splits
 from epochgate.spark.files.content import OnChangedFile
 from epochgate.spark.files.dialect import Dialect
 from epochgate.spark.files.reader import OnBadFile
+from epochgate.spark.files.rescuing import RESCUED
 from epochgate.spark.files.source_columns import SourceColumns, without
 from epochgate.spark.files.split import Format, SkippedFile
 from epochgate.spark.files.text import UTF_8
 from epochgate.spark.streaming.errors import OptionsWrong
 from epochgate.spark.streaming.left_out import BadFilesOfStream
-from epochgate.spark.streaming.reading_options import added_of, dialect_of, encoding_of
+from epochgate.spark.streaming.reading_options import (
+    OF_FILES,
+    Taking,
+    added_of,
+    dialect_of,
+    encoding_of,
+    number_of,
+    seconds_of,
+    taking_of,
+)
 from epochgate.spark.streaming.source_filter import (
     KNOWN as FILTERING,
     FilePruning,
@@ -68,6 +81,8 @@ if TYPE_CHECKING:
 
 SPLITS_MAX: Final = 1000
 SETTLE_S: Final = 5.0
+NEW_ONLY: Final = "new-only"
+"""Where the files that are passed over lie in `state`."""
 FRAMES: Final = "frames"
 """Where the lists of files that `spark.read` has left out lie in `state`."""
 BATCH_ROWS: Final = 65_536
@@ -78,12 +93,14 @@ KNOWN: Final = (
     *("settle", "format", "batchRows", "storeTimeout", "enumeratorTimeout"),
     *("onBadFile", "onChangedFile"),
     *("delimiter", "quote", "escape", "header", "null", "encoding", "addColumn"),
+    *OF_FILES,
     *FILTERING,
 )
 FRAME: Final = (
     *("source", "path", "state", "partitions", "settle", "format", "batchRows"),
     *("onBadFile", "onChangedFile"),
     *("delimiter", "quote", "escape", "header", "null", "encoding", "addColumn"),
+    *(name for name in OF_FILES if name != "newOnly"),
 )
 """Those of `spark.read`."""
 ARGUMENT: Final = "source."
@@ -110,6 +127,7 @@ class SourceOptions:
     dialect: Dialect = field(default_factory=Dialect)
     encoding: str = UTF_8
     added: SourceColumns = ()
+    taking: Taking = field(default_factory=Taking)
 
     @property
     def is_named(self) -> bool:
@@ -174,6 +192,7 @@ class SourceOptions:
         return FileSource(
             batch_rows=self.batch_rows,
             on_bad_file=self.on_bad_file,
+            on_bad_row=self.taking.on_bad_row,
             on_changed_file=self.on_changed_file,
             encoding=self.encoding,
             declared=columns,
@@ -202,6 +221,21 @@ class SourceOptions:
                 'or none that is older than the option settle; say them: .schema("id long")'
             )
         return enumeration.layout.output_schema
+
+    def expect_columns(self, columns: pa.Schema, *, is_inferred: bool) -> None:
+        """Refuse hints beside a schema of the user's, and one without the column of rescued values.
+        Raises OptionsWrong.
+        """
+        if self.taking.rescues and RESCUED.name not in columns.names:
+            raise OptionsWrong(
+                f"onBadRow=rescue adds {RESCUED.name!r}, and .schema(...) has no such column. Name "
+                f"it there as well: {RESCUED.name} string"
+            )
+        if len(self.taking.hints) and not is_inferred:
+            raise OptionsWrong(
+                "schemaHints and .schema(...) are given together, and the schema has all columns; "
+                "leave one of them out"
+            )
 
     def size_of(self, splits: Sequence[SourceSplit]) -> int:
         """Bytes of files; of other splits the bytes of what names them."""
@@ -245,13 +279,26 @@ class SourceOptions:
         def fresh() -> FileEnumeration:
             return self._enumeration(segments, columns, leaves_out_others=leaves_out_others)
 
+        first = fresh()
+        if self.taking.new_only:
+            self._pass_over(first)
         return EnumeratedFileSource(
             fresh,
-            FirstLook(0, fresh()),
+            FirstLook(0, first),
             segments,
             follow_every_s=0.0,
             on_skipped=BadFilesOfStream(self.state, stream).note,
         )
+
+    def _pass_over(self, files: FileEnumeration) -> None:
+        """Know what was there when a query first used `state`, whichever start of it this is: one
+        that has no batch yet is forgotten by Spark.
+        """
+        kept = self._segments(NEW_ONLY)
+        if (begin := kept.begin()) is None:
+            files.pass_over()
+            kept.keep_begin(begin := files.snapshot())
+        files.restore(begin)
 
     def _enumeration(
         self,
@@ -270,6 +317,9 @@ class SourceOptions:
             encoding=self.encoding,
             schema=None if columns is None else self._of_files(columns),
             added=self.added,
+            hints=self.taking.hints,
+            on_bad_row=self.taking.on_bad_row,
+            modified=self.taking.modified,
             leaves_out_others=leaves_out_others,
             follow=follow,
             on_bad_file=self.on_bad_file,
@@ -284,7 +334,7 @@ class SourceOptions:
                 f"addColumn adds {lacking[0]!r}, and .schema(...) has no such column. Name it "
                 "there as well, or leave it out of addColumn"
             )
-        return without(columns, self.added)
+        return without(columns, self.added, rescues=self.taking.rescues)
 
     def _segments(self, stream: str) -> KnownSegments:
         from epochgate.spark.files.known_segments import KnownSegments
@@ -327,22 +377,25 @@ def parse_source(options: Mapping[str, str], *, of_frame: bool = False) -> Sourc
     return SourceOptions(
         place if named or is_remote(place) else os.path.abspath(place),
         state if is_remote(state) or not state else os.path.abspath(state),
-        _number(given, "maxSplitsPerBatch", SPLITS_MAX),
-        _number(given, "maxBytesPerBatch", None),
-        _number(given, "partitions", None),
-        _seconds(given, "settle", 0.0 if of_frame else SETTLE_S),
+        number_of(given, "maxSplitsPerBatch", SPLITS_MAX),
+        number_of(given, "maxBytesPerBatch", None),
+        number_of(given, "partitions", None),
+        seconds_of(given, "settle", 0.0 if of_frame else SETTLE_S),
         cast("Any", of),
-        _number(given, "batchRows", BATCH_ROWS) or BATCH_ROWS,
+        number_of(given, "batchRows", BATCH_ROWS) or BATCH_ROWS,
         arguments,
         parse_filter(given, is_named=named),
         Waits(
-            Limit("storeTimeout", _seconds(given, "storeTimeout", STORE_TIMEOUT_S)),
-            Limit("enumeratorTimeout", _seconds(given, "enumeratorTimeout", ENUMERATOR_TIMEOUT_S)),
+            Limit("storeTimeout", seconds_of(given, "storeTimeout", STORE_TIMEOUT_S)),
+            Limit(
+                "enumeratorTimeout", seconds_of(given, "enumeratorTimeout", ENUMERATOR_TIMEOUT_S)
+            ),
         ),
         *_left_out(given, is_named=named),
         dialect_of(given),
         encoding_of(given),
         added_of(given, is_named=named),
+        taking_of(given, is_named=named),
     )
 
 
@@ -392,23 +445,3 @@ def _no_events(event: Any) -> None:
         f"a reader has sent {event!r} to its enumerator; in a streaming query readers come and go "
         "with each batch, and are not heard"
     )
-
-
-def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
-    try:
-        number = default if name not in given else int(given[name])
-    except ValueError:
-        number = 0
-    if number is not None and number < 1:
-        raise OptionsWrong(f"{name}={given[name]!r} is no number above 0")
-    return number
-
-
-def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
-    try:
-        seconds = float(given.get(name, default))
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < math.inf:
-        raise OptionsWrong(f"{name}={given[name]!r} is no number of seconds, 0 or more")
-    return seconds

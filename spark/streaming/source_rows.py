@@ -55,6 +55,17 @@ class RowUnfit(EpochgateError):
         )
 
 
+class NoRow(EpochgateError):
+    """A record of a text is no row, so that nothing of it can be rescued: it as it was rejected."""
+
+    def __str__(self) -> str:
+        one = self.args[0]
+        return (
+            f"line {one.line} of {one.file}: {one.reason}. It is no row, and a stream has no table "
+            "of rejected rows: correct the file, or read it by `epochgate ingest`"
+        )
+
+
 INFERRED = "epochgate.inferred"
 """What Spark keeps beside a column whose type the files have told, and no user."""
 
@@ -104,13 +115,15 @@ def rows_of(
     matching: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> Iterator[Any]:
     """All rows of a split, or those of its batches that match. Raises SplitWithoutEnd, RowUnfit,
-    and what the reader raises.
+    NoRow, and what the reader raises.
     """
     for fetched in reader.open_split(split, None):
         if fetched is None:
             raise SplitWithoutEnd(split.split_id)
         for record in fetched.records:
             if isinstance(record, ReadBatch | pa.RecordBatch):
+                if isinstance(record, ReadBatch) and record.rejected:
+                    raise NoRow(record.rejected[0])
                 batch = record.batch if isinstance(record, ReadBatch) else record
                 if matching is not None:
                     batch = matching(batch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -26,6 +26,11 @@ WORKING = "_epochgate"
 """The directory in a table for what no reader sees: staged files, by run."""
 RUNS_REMEMBERED = 16
 """The number of earlier runs whose staged files are looked for at each start."""
+
+
+def working_of(table: str) -> str:
+    """The directory for what no reader of the table in this directory sees."""
+    return os.path.join(table, WORKING)
 
 
 class Staged(Protocol):
@@ -48,6 +53,18 @@ class Staged(Protocol):
     def move_from_task(self, requests: Sequence[CommitRequest]) -> None:
         """Do the same in a task, beside others that do."""
 
+    def look(self, files: Sequence[Committable], checkpoint: int) -> None:
+        """Look at each file, and leave it where it is. Raises what `move_into_place` raises."""
+
+    def open(self, file: Committable) -> Any:
+        """Return what pyarrow reads the file from."""
+
+    def discard(self, files: Iterable[Committable]) -> None:
+        """Remove staged files, as far as they are there."""
+
+    def remove(self, files: Iterable[Committable]) -> None:
+        """Remove files in place that the table has never named."""
+
     def remove_orphans(self, runs: Iterable[str], keep: Iterable[Committable]) -> list[str]:
         """Remove what these runs have staged, is not in `keep` and was never in the table."""
 
@@ -57,7 +74,7 @@ class StagedFiles:
 
     def __init__(self, files: FileSystem, table: str, final: str) -> None:
         self._files, self._final = files, final
-        self._working = os.path.join(table, WORKING)
+        self._working = working_of(table)
 
     def place(self, file: Committable) -> str:
         """Return the place of a file: where it was staged, or where the table names it."""
@@ -112,6 +129,25 @@ class StagedFiles:
                 request.already_committed()
         for directory in sorted(directories):
             self._files.fsync_directory(directory)
+
+    def look(self, files: Sequence[Committable], checkpoint: int) -> None:
+        """Look at each file. Raises CommittableMissing or CommittableDamaged."""
+        for file in files:
+            require_intact(self._files, self.place(file), file, checkpoint)
+
+    def open(self, file: Committable) -> str:
+        """Return its place."""
+        return self.place(file)
+
+    def discard(self, files: Iterable[Committable]) -> None:
+        """Remove staged files, as far as they are there."""
+        for file in files:
+            self._files.remove(os.path.join(self._working, file.path))
+
+    def remove(self, files: Iterable[Committable]) -> None:
+        """Remove files in place that the table has never named."""
+        for file in files:
+            self._files.remove(self.final(file))
 
     def remove_orphans(self, runs: Iterable[str], keep: Iterable[Committable]) -> list[str]:
         """Remove what these runs have staged and is not in `keep`; returns their paths."""

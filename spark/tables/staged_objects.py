@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from epochgate.runtime import CommitRequest
 from epochgate.runtime.objects.client import ObjectStatus, ObjectStore
+from epochgate.spark.files.object_file import ObjectFile
 from epochgate.spark.parquet_sink.committable import Committable
 from epochgate.spark.parquet_sink.errors import CommittableDamaged, CommittableMissing
 from epochgate.spark.parquet_sink.object_target import schema_at
@@ -63,8 +64,23 @@ class StagedObjects:
 
         Raises CommittableMissing, CommittableDamaged or OSError.
         """
+        self.look(files, checkpoint)
+
+    def look(self, files: Sequence[Committable], checkpoint: int) -> None:
+        """Look at each file. Raises CommittableMissing, CommittableDamaged or OSError."""
         for file in self._missing(files):
             raise CommittableMissing(f"{self._objects.url}/{file.path}", checkpoint)
+
+    def open(self, file: Committable) -> ObjectFile:
+        """Return the object as a file. Raises OSError."""
+        return ObjectFile(self._objects, self._objects.status(file.path))
+
+    def discard(self, files: Iterable[Committable]) -> None:
+        """Remove objects that nothing refers to. Raises OSError."""
+        for file in files:
+            self._objects.delete(file.path)
+
+    remove = discard
 
     def move_from_task(self, requests: Sequence[CommitRequest]) -> None:
         """Look at each file of a task's commit. One that is nowhere was in the table before, or is

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from epochgate.spark.files.layout import describe
 from epochgate.spark.parquet_sink.errors import OutputSchemaChanged
-from epochgate.spark.parquet_sink.partitions import MISSING
+from epochgate.spark.parquet_sink.partitions import require_told
 from epochgate.spark.values.errors import ValueMissing
-from epochgate.spark.values.fitting import fit, require, require_length, tried, values_in
+from epochgate.spark.values.fitting import fit, require_length, tried, values_in
 
 OF_SPARK: Final = b"__CHAR_VARCHAR_TYPE_STRING"
 """Under which Spark keeps the type of a column that was declared with a length of its texts."""
@@ -40,10 +40,10 @@ def conformed(
             made = tried(made, field.name, str(field.type), where, _whole)
         if limit := LIMIT.fullmatch((field.metadata or {}).get(OF_SPARK, b"").decode()):
             made = tried(made, field.name, limit[0], where, partial(_limited, limit=limit))
-        if field.name in partition_by and pa.types.is_string(made.type):
-            made = tried(made, field.name, "a partition's value", where, _not_empty)
         columns.append(made)
-    return pa.RecordBatch.from_arrays(columns, schema=bare(agreed))
+    fitting = pa.RecordBatch.from_arrays(columns, schema=bare(agreed))
+    require_told(fitting, partition_by, where)
+    return fitting
 
 
 def has_required(kind: pa.DataType) -> bool:
@@ -82,13 +82,6 @@ def hindrance_of_growth(schema: pa.Schema) -> tuple[str, str] | None:
 
 def _limited(texts: pa.Array, limit: re.Match[str]) -> pa.Array:
     require_length(texts, int(limit["length"]), is_filled_up=limit["kind"] == "char")
-    return texts
-
-
-def _not_empty(texts: pa.Array) -> pa.Array:
-    told = "readers show an empty text of a partition as missing (of CSV, --null '' reads it so)"
-    require(pc.not_equal(texts, ""), told)
-    require(pc.not_equal(texts, MISSING), "readers show this text of a partition as missing")
     return texts
 
 

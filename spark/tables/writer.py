@@ -7,7 +7,6 @@ zombie can never write over another's. One writer per subtask attempt, on the ta
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from epochgate.runtime.objects.client import ObjectStore, is_url, open_url
 from epochgate.runtime.objects.files import ObjectFiles
 from epochgate.spark.files.evolution import SchemaEvolution, can_hold, wider
 from epochgate.spark.parquet_sink.staging import Split, StagingWriter
-from epochgate.spark.tables.staged import WORKING
+from epochgate.spark.tables.staged import working_of
 from epochgate.spark.tables.transforms import require_transformable, split_by
 from epochgate.spark.tables.types import bare, conformed
 from epochgate.spark.values.fitting import tried
@@ -109,7 +108,7 @@ class TableSinkWriter(SinkWriter):
             ObjectFiles(self._open_objects(table)) if is_object else LocalFileSystem.of_table(table)
         )
         return StagingWriter(
-            "" if is_object else os.path.join(table, WORKING),
+            "" if is_object else working_of(table),
             self._context.run_id,
             self._context.subtask,
             self._context.attempt,

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from epochgate.benchmarks import known_files, listeners
+import pytest
+
+from epochgate.benchmarks import known_files, known_objects, listeners
+from epochgate.benchmarks.object_server import ServerMissing
 
 
 def figure(text: str) -> float:
@@ -23,3 +26,13 @@ def test_telling_is_measured_until_the_log_and_the_history_have_heard() -> None:
     table = listeners.measure(sizes=(2, 3), runs=1)
     assert [row[0] for row in table.rows] == ["2", "3"]
     assert all(figure(cost) > 0 for row in table.rows for cost in row[1:])
+
+
+def test_what_finding_new_objects_costs_is_measured_in_turn() -> None:
+    try:
+        with known_objects.serving():
+            cost = known_objects.cost_of(40, looks=1)
+    except ServerMissing as error:
+        pytest.skip(str(error))
+    assert cost.objects == 40
+    assert min(cost.listing_wall_s, cost.listing_s, cost.behind_wall_s, cost.behind_s) > 0

@@ -40,7 +40,10 @@ def test_a_page_without_a_place_for_figures_is_left_alone(tmp_path: Path, text: 
 def test_an_unknown_question_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "weather"]) == 2
     said = capsys.readouterr().err
-    assert "choose from ingest, crash, known-files, sinks, recovery, events, scaling" in said
+    assert (
+        "choose from ingest, crash, known-files, known-objects, sinks, recovery, events, scaling"
+        in said
+    )
 
 
 def test_a_folder_without_the_page_is_named(tmp_path: Path) -> None:

@@ -32,8 +32,11 @@ BY_TRANSPORT = (
     "a call into the JVM, on the thread that asks Spark: where that does not look any more while a "
     "process is missing, the transport ends the job after `process_timeout_s`"
 )
+BY_HEAR_LIMIT = "the queue is asked through `LimitedCalls`, with the limit `HEAR_LIMIT`"
 WITHOUT_LIMIT = {
     "compaction.target.stage": "merging takes as long as there are rows; it is warned of",
+    "discovery.source.confirm": BY_HEAR_LIMIT,
+    "discovery.source.hear": BY_HEAR_LIMIT,
     "holder.user.event": BY_WATCHDOG,
     "holder.user.unfit": "no call: the failure is posted to the queue",
     "lifecycle.driver.restart_all": BY_WATCHDOG,
@@ -209,6 +212,7 @@ UNLIMITED: dict[Site, str] = {
     ("spark/endings.py", "self._expected.get()"): OWN_THREAD,
     ("spark/failing_jobs.py", "group.get()"): NO_WAIT,
     ("spark/hellos.py", "self._put_off.get()"): OWN_THREAD,
+    ("spark/ingest/discovering.py", "self._asked.get()"): OWN_THREAD,
     ("spark/ingest/run.py", "handle.wait()"): USERS,
     ("spark/handle.py", "self._requests.join()"): AT_ONCE,
     ("spark/pipeline.py", "job.wait()"): USERS,

@@ -22,6 +22,7 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
@@ -77,6 +78,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
         "tests/runtime/committing/test_tries.py",
     ),
     SplitAssignments: OF_SOURCES,
+    Discoveries: ("tests/spark/ingest/test_discovering.py",),
     SplitsRead: ("tests/spark/ingest/test_read_files.py",),
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),

@@ -23,6 +23,7 @@ from epochgate.models.closed.commits import CommitJob, CommitsInDoubt
 from epochgate.models.closed.committing import CommittingAgain, CommittingInSteps
 from epochgate.models.closed.compacting import CompactingJob
 from epochgate.models.closed.concurrent import ConcurrentAttempts
+from epochgate.models.closed.discovering import FoundFiles
 from epochgate.models.closed.endings import EndingJob
 from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
@@ -46,6 +47,7 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.query_batch import QueryBatches
@@ -152,6 +154,7 @@ OWN: dict[type[System], tuple[Bounds, ...]] = {
         bounds(Sources, K=0, G=0),
         bounds(Sources, subtasks=1, S=2),
     ),
+    Discoveries: (bounds(FoundFiles),),
     SplitsRead: (bounds(FiledSource, F=1), bounds(FiledSource)),
     Compactions: (bounds(CompactingJob, K=2), bounds(CompactingJob, K=2, F=2)),
     Placements: (bounds(PlacedTask, hosts=2, F=2), bounds(PlacedTask, hosts=2)),

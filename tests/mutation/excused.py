@@ -71,6 +71,8 @@ WAITING_TAKEN = (
 
 OF_REASON: dict[str, tuple[str, ...]] = {
     SAME_VALUE: (
+        "changes: resume from any state when goes_on: take_kept twice",
+        "changes: resume from any state when not goes_on: take_configured twice",
         "changes: set from any state: apply twice",
         "changes: restored from owed when is_asked and not covers_all: apply_pending twice",
         "changes: restored from owed when not is_asked: apply_pending twice",
@@ -92,6 +94,20 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "changes: restored from owed when is_asked and covers_all: also from durable",
         "changes: restored from owed when is_asked and not covers_all: also from durable",
         "changes: restored from owed when not is_asked: also from durable",
+    ),
+    "what the shell is told of an end, told twice, is the same as once": (
+        "table_owner: claimed from claiming when not has_one: report_ready twice",
+        "table_owner: present from owner when is_mine: report_ready twice",
+        "table_owner: present from owner when not is_mine: report_refusal twice",
+        "table_owner: absent from fenced: report_refusal twice",
+        "table_owner: present from fenced: report_refusal twice",
+        "table_owner: last from asking when not has_one and not may_make: report_ready twice",
+        "table_owner: overtaken from making: report_failure twice",
+        "table_owner: overtaken from entering when not may_retry: report_failure twice",
+        "table_owner: named from naming: report_ready twice",
+        "table_owner: late from claiming, asking, naming: report_refusal twice",
+        "table_owner: broken from claiming: report_failure twice",
+        "table_owner: broken from asking, making, entering, naming: report_failure twice",
     ),
     "the change that is applied is the newest by then": (
         "changes.apply: `self.setting.apply(change)` -> `self.setting.apply(self.newest)`",

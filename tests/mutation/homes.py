@@ -9,6 +9,7 @@ from epochgate.models.batch_decision import BatchDecisions
 from epochgate.models.batch_plan import BatchPlans
 from epochgate.models.batch_snapshot import BatchSnapshots
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.discovering import FoundFiles
 from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.owning import OwnedTable
@@ -25,6 +26,7 @@ from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.concurrent_job import ConcurrentJob
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.job import Job
 from epochgate.models.placement import Placements
@@ -47,6 +49,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
     ConcurrentJob,
     CommittingJob,
     SplitAssignments,
+    Discoveries,
     SplitsRead,
     Compactions,
     QueryBatches,
@@ -64,6 +67,7 @@ SYSTEMS_THAT_RUN: tuple[type[System], ...] = (
 
 SURROUNDINGS: dict[type[System], type[System]] = {
     SplitAssignments: Sources,
+    Discoveries: FoundFiles,
     SplitsRead: FiledSource,
     Compactions: CompactingJob,
     QueryBatches: StreamingQuery,

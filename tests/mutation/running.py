@@ -30,6 +30,7 @@ from epochgate.models.closed.job import ClosedJob
 from epochgate.models.committing_job import CommittingJob
 from epochgate.models.compaction import Compactions
 from epochgate.models.control_update import ControlUpdates
+from epochgate.models.discovery import Discoveries
 from epochgate.models.in_flight import RecordsInFlight
 from epochgate.models.placement import Placements
 from epochgate.models.read_splits import SplitsRead
@@ -63,6 +64,7 @@ from tests.stateful.stateful import DISTURBANCES, GOALS, JobUnderFuzzing
 OF_NO_SCENARIO = (
     Compactions,
     ControlUpdates,
+    Discoveries,
     Placements,
     Residents,
     RecordsInFlight,

@@ -147,7 +147,7 @@ class Driver(Process):
                 URL,
                 "job",
                 self.run,
-                log=lambda path: PlayedLog(world, self),
+                log=self._log,
                 open_objects=self._claims,
             )
         self.target._staged = PlayedFiles()  # type: ignore[assignment]  # played
@@ -158,6 +158,9 @@ class Driver(Process):
             begin()
 
         self.target._own.begin = read_claims  # type: ignore[method-assign]  # a moment to stop at
+
+    def _log(self, path: str) -> Any:
+        return PlayedLog(self._world, self)
 
     def _claims(self, url: str) -> Any:
         return Claims(self, self._world.memory.open(url))

@@ -15,6 +15,7 @@ import pytest
 from epochgate.fsm.closed import ClosedSystem
 from epochgate.models.closed.choosing import ChosenQuery
 from epochgate.models.closed.compacting import CompactingJob
+from epochgate.models.closed.discovering import FoundFiles
 from epochgate.models.closed.filing import FiledSource
 from epochgate.models.closed.flooding import FloodedTask
 from epochgate.models.closed.owning import OwnedTable
@@ -32,6 +33,7 @@ from tests.checker.side_by_side import again
 from tests.playing.choosing import deciding
 from tests.playing.compacting import Compacting
 from tests.playing.compacting_objects import CompactingObjects
+from tests.playing.discovering import Discoverings
 from tests.playing.filing import Filing
 from tests.playing.flooding import Flooding
 from tests.playing.gates import Heard, Lie
@@ -61,6 +63,10 @@ PLAYED: dict[str, Made] = {
     ),
     "planning": ((PlannedQuery(), PlannedQuery(batches=3, R=3)), Plans),
     "setting": ((ChangedSetting(), ChangedSetting(E=5, K=2, F=4, R=2)), Settings),
+    "discovering": (
+        (FoundFiles(), FoundFiles(files=3, losses=2, doubles=3, F=2)),
+        Discoverings,
+    ),
     "filing": ((FiledSource(), FiledSource(K=3, F=4), FiledSource(subtasks=3)), Filing),
     "streaming": (
         (

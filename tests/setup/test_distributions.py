@@ -20,6 +20,7 @@ STARTED_BY_NAME = (
     "epochgate.models",
     "epochgate.runtime.filtering",
     "epochgate.spark.iceberg_sink.partitions",
+    "epochgate.spark.iceberg_sink.rewriting",
     "epochgate.spark.task_main",
     "epochgate.spark.worker_daemon",
 )

@@ -11,6 +11,9 @@ ROOMS = ("fsm", "models", "runtime", "spark", "diagrams", "epochgate")
 BEGINNINGS = {
     "epochgate.__main__": "`python -m epochgate`",
     "epochgate.benchmarks.flink.__main__": "`make bench-flink`",
+    "epochgate.benchmarks.peers.__main__": "`make bench-ingest-peers`",
+    "epochgate.benchmarks.peers.programs.dlt_load": "a process of its own, by `loaders`",
+    "epochgate.benchmarks.peers.programs.oal_load": "a process of its own, by `loaders`",
     "epochgate.diagrams.bundled": "a process of its own, by `layout`",
     "epochgate.fsm.mypy_plugin": "mypy loads it by name",
     "epochgate.models.studies.flink.failover": "a design of Flink that tests compare with",

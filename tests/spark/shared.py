@@ -18,6 +18,8 @@ SESSIONS = {
     "tests/spark/corpus/test_doors_on_spark.py": "local[2]",
     "tests/spark/corpus/test_landing_zone.py": "local[2]",
     "tests/spark/ingest/test_landing_zone.py": "local[2]",
+    "tests/spark/ingest/test_notified.py": "local[2]",
+    "tests/spark/tables/test_growing_tables.py": "local[2]",
     "tests/spark/tables/test_ingest_iceberg.py": "local[2]",
     "tests/spark/tables/test_ingest_tables.py": "local[2]",
     "tests/spark/sink/test_object_frame.py": "local[2]",

@@ -6,6 +6,7 @@ from epochgate.models.studies import valve
 from epochgate.models.studies.broken import (
     acknowledged,
     concurrent,
+    discovering,
     filing,
     flooding,
     in_doubt,
@@ -167,6 +168,24 @@ BROKEN: dict[str, Broken] = {
         "I8: who was told that a checkpoint is completed is never restored from an older one",
         9,
         "requester.want user.take_snapshot process.hear store.lose_save",
+    ),
+    "discovering.unlisted": Broken(
+        discovering.Unlisted, "T3: each file is found", 7, "file.arrive source.refuse"
+    ),
+    "discovering.confirmed_unseen": Broken(
+        discovering.ConfirmedUnseen,
+        "T4: a hint is done with once its file is known",
+        3,
+        "file.arrive source.give_out",
+    ),
+    "discovering.taken_again": Broken(
+        discovering.TakenAgain, "T1: a file is taken once at most", 6, "file.arrive source.end_look"
+    ),
+    "discovering.waits_for_queue": Broken(
+        discovering.WaitsForQueue,
+        "T2: while nothing is under way, a timer runs that ends it",
+        2,
+        "source.refuse",
     ),
     "sources.returned_at_failure": Broken(
         sources.ReturnedAtFailure,

@@ -8,7 +8,7 @@ batches from 1. Runs where Spark asks for offsets, on one thread at a time.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -38,6 +38,10 @@ class Taken:
 
 class Choosing(Protocol):
     """An enumerator from which splits are taken; each method may raise what its code raises."""
+
+    @property
+    def metrics(self) -> Mapping[str, int | float]:
+        """Its figures."""
 
     def take(self, by: SplitFilter | None) -> Taken:
         """The splits of the next batch, pruned by the filter; none of either if none waits."""
@@ -111,6 +115,12 @@ class Planning(Creating):
             self._machine.run(batch)
             self._settled()
         return self._found
+
+    def figures(self) -> dict[str, int | float]:
+        """The figures of the enumerator, as of the newest plan that it has made; empty before it
+        has made one.
+        """
+        return {} if self._enumerator is None else dict(self._enumerator.metrics)
 
     def close(self) -> None:
         """End the enumerator."""

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from obstore.store import MemoryStore
 
-from epochgate.runtime.objects.client import open_url, require_conditions as require
+from epochgate.runtime.objects.client import (
+    ObstoreObjects,
+    open_url,
+    require_conditions as require,
+)
 from epochgate.runtime.objects.errors import ConditionsIgnored, ObjectStoreUnusable
 from epochgate.runtime.objects.log import (
     STATE_EVERY,
@@ -198,3 +202,15 @@ def test_every_order_of_two_writers_requests_leaves_one_history() -> None:
         winner = order[0]
         assert done["b" if winner == "a" else "a"][0] == "refused", order
         assert words == ["claim", f"{winner}1", f"{winner}2"], order
+
+
+class Unheard(ObstoreObjects):
+    """Makes an object, and tells that there is one: a client that hears no answer asks again."""
+
+    def create(self, key: str, data: bytes) -> None:
+        super().create(key, data)
+        raise FileExistsError(key)
+
+
+def test_a_store_whose_first_answer_was_lost_keeps_its_conditions_all_the_same() -> None:
+    require(Unheard("memory", MemoryStore()))

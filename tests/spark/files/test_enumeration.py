@@ -292,7 +292,7 @@ def test_state_of_another_version_source_or_projection_is_refused(tmp_path: Path
     enumeration.discover()
     data = enumeration.snapshot()
     newer = msgpack.packb([99, *msgpack.unpackb(data)[1:]])
-    with pytest.raises(IncompatibleState, match="version 99, this release reads version 6"):
+    with pytest.raises(IncompatibleState, match="version 99, this release reads version 7"):
         FileEnumeration(tmp_path / "x").restore(newer)
     with pytest.raises(UsageError, match="the checkpoint is of source"):
         FileEnumeration(tmp_path).restore(data)

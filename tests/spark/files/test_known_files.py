@@ -130,11 +130,12 @@ def test_files_that_an_earlier_release_has_taken_are_known_by_their_stamps(tmp_p
     deliver(tmp_path / "a.csv", [1])
     enumeration = FileEnumeration(tmp_path)
     enumeration.discover()
-    version, source, first, layouts, (segments, recent), waiting, skipped = msgpack.unpackb(
+    version, source, first, layouts, known, waiting, skipped, _ = msgpack.unpackb(
         enumeration.snapshot()
     )
+    segments, recent = known
     (_, pending), *others = waiting[1]
-    assert (version, segments, len(layouts), others) == (6, [], 2, [])
+    assert (version, segments, len(layouts), others) == (7, [], 2, [])
     layout = msgpack.packb([1, "csv", msgpack.unpackb(layouts[1])[2], True, ",", None])
     known = [values[:3] for values in recent]
     pending = [values[:7] for values in pending]

@@ -165,9 +165,9 @@ def test_a_text_that_is_no_value_of_a_known_column_is_a_bad_row(
 @pytest.mark.parametrize(
     ("mode", "kind", "difference"),
     [
-        ("add", pa.float64(), "price: the target has int64, found double"),
+        ("add", pa.float64(), "price: the target has BIGINT, found DOUBLE"),
         ("widen", pa.float64(), "not from BIGINT to DOUBLE, since Spark could not read"),
-        ("widen", pa.string(), "price: the target has int64, found string"),
+        ("widen", pa.string(), "price: the target has BIGINT, found STRING"),
     ],
 )
 def test_a_change_that_is_not_allowed_is_refused_with_the_difference(

@@ -18,6 +18,9 @@ import pytest
 from epochgate.cli import main
 from epochgate.runtime.objects.client import open_url
 from epochgate.spark.files import FileChanged, FileEnumeration, SplitReader
+from epochgate.spark.files.content import Stamp
+from epochgate.spark.files.taken import TakenFile
+from epochgate.spark.ingest.removing import Removal
 from tests.runtime.objects.servers import BUCKET, seaweedfs
 from tests.soak.folders import Prefix
 
@@ -218,3 +221,26 @@ def test_requests_that_break_off_or_are_put_off_are_tried_again(
         ]
     assert proxy.broken > 3
     assert proxy.refused > 3
+
+
+@pytest.mark.parametrize("to", [None, "archive"])
+def test_a_committed_object_is_deleted_or_moved_unless_it_was_replaced(to: str | None) -> None:
+    source = f"s3://{BUCKET}/landing-{to}"
+    objects, archive = open_url(source), f"s3://{BUCKET}/archive"
+    for name in ("dt=1/a ü.csv", "dt=1/b.csv"):
+        objects.put(name, b"x\n1\n")
+    first, second = FileEnumeration(source).discover()
+    objects.put("dt=1/b.csv", b"x\n2\n")
+    removal = Removal(source, None if to is None else archive)
+    records = [
+        TakenFile(
+            *(one.path, 1, Stamp(one.size_bytes, one.modified_ns, one.etag), 1, 0, False),
+            *(0, 1, 1.0),
+        )
+        for one in (first, second)
+    ]
+    assert [removal.remove(record) for record in records] == [True, False]
+    assert [removal.remove(record) for record in records] == [False, False]
+    assert objects.list("dt=1") == ["dt=1/b.csv"]
+    if to is not None:
+        assert open_url(archive).get("dt=1/a ü.csv") == b"x\n1\n"

@@ -102,6 +102,26 @@ def test_a_partition_needs_a_name_that_fits_and_a_column_beside_it(tmp_path: Pat
         partitioned(pa.table({"c": ["a" * 300], "x": [1]}), ["c"])
 
 
+@pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_text_that_readers_would_show_as_missing_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text(f"c,x\na,1\n{text},2\n")
+    job = SimulatedIngest(options_for(tmp_path, partition_by=("c",)))
+    job.run()
+    result = job.leave()
+    assert result.state == "failed"
+    assert "column 'c'" in (result.reason or "")
+    assert "as missing" in (result.reason or "")
+    assert visible(tmp_path / "out") == []
+    if text == "":
+        other = str(tmp_path / "other")
+        options = options_for(tmp_path, target=other, partition_by=("c",), null=("",))
+        followed = SimulatedIngest(options)
+        followed.run()
+        assert followed.leave().state == "finished", "the advice helps"
+        assert visible(other) == [1, 2]
+
+
 @pytest.mark.parametrize("values", [VALUES, [True, False], [1, -2], [datetime.date(2024, 1, 2)]])
 def test_a_value_comes_back_as_it_was(values: list[Any]) -> None:
     table = pa.table({"c": pa.array(values), "x": list(range(len(values)))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,3 +147,26 @@ def test_rows_of_a_batch_that_runs_again_come_from_the_same_places(
             for number in range(2 * ROWS)
         ]
     )
+
+
+@pytest.mark.timeout(300)
+def test_the_progress_of_a_query_tells_how_many_files_wait(spark: Any, tmp_path: Path) -> None:
+    land(tmp_path, 0, 5)
+    stream = (
+        spark.readStream.format("epochgate")
+        .option("source", str(tmp_path / "landing"))
+        .option("state", str(tmp_path / "state"))
+        .option("settle", "0")
+        .option("maxSplitsPerBatch", "2")
+        .load()
+    )
+    query = (
+        stream.writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    told = [json.loads(one.json)["sources"][0]["latestOffset"] for one in query.recentProgress]
+    waiting = {one["batch"]: one["filesWaiting"] for one in told if one is not None}
+    assert {batch: waiting[batch] for batch in (1, 2, 3)} == {1: 3, 2: 1, 3: 0}

@@ -1,6 +1,7 @@
 """The sinks into tables, as `epochgate certify-sink` tries them.
 
 epochgate certify-sink tests.spark.tables.certified:DeltaCase
+epochgate certify-sink tests.spark.tables.certified:DeltaMergingCase
 epochgate certify-sink tests.spark.tables.certified:IcebergCase
 epochgate certify-sink tests.spark.tables.certified:postgres_case
 """
@@ -8,8 +9,10 @@ epochgate certify-sink tests.spark.tables.certified:postgres_case
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +23,7 @@ from epochgate.spark.delta_sink import DeltaSink
 from epochgate.spark.iceberg_sink import IcebergSink
 from epochgate.spark.parquet_sink.gathered import CommitIn
 from epochgate.spark.postgres_sink import PostgresSink
+from epochgate.spark.tables.merge import Merge
 from epochgate.testing import SinkCase
 from tests.spark.tables import delta_replay, iceberg_objects, iceberg_replay
 from tests.spark.tables.delta_objects import Seen
@@ -30,6 +34,7 @@ OF_OBJECTS = (
     "epochgate.runtime.objects.client:ObstoreObjects.put",
     "epochgate.runtime.objects.client:ObstoreObjects.delete",
 )
+BY_NUMBER = Merge(("number",))
 
 
 class DeltaCase(SinkCase):
@@ -91,6 +96,16 @@ class DeltaObjectsCase(DeltaCase):
         """Remove the objects."""
         self._seen(place).remove()
         super().remove(place)
+
+
+class DeltaMergingCase(DeltaCase):
+    """A Delta table into which rows are merged; the library's statement is a point, too."""
+
+    calls = (*DeltaCase.calls, "deltalake.table:TableMerger.execute")
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty place."""
+        return DeltaSink(str(place / "table"), merge=BY_NUMBER)
 
 
 class DeltaInTasksCase(DeltaCase):
@@ -170,9 +185,10 @@ class IcebergObjectsCase(IcebergCase):
         return len(self._lake(place).metadata().get("properties", ()))
 
     def remove(self, place: Path) -> None:
-        """Remove the objects."""
-        self._lake(place).seen.remove()
-        del self._lakes[place]
+        """Remove the objects; those of a catalog's own bucket stay, which no other table has."""
+        if self.kind == "sql":
+            self._lake(place).seen.remove()
+        self._lakes.pop(place, None)
         super().remove(place)
 
 
@@ -188,12 +204,22 @@ class IcebergRestObjectsCase(IcebergObjectsCase):
     )
 
 
+class IcebergMergingCase(IcebergCase):
+    """An Iceberg table into which rows are merged."""
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on an empty place."""
+        described = iceberg_replay.catalog(place)
+        return IcebergSink("test", "sales.events", described, merge=BY_NUMBER)
+
+
 class PostgresCase(SinkCase):
     """A table of PostgreSQL; each call of a connection, a cursor or a COPY is a point."""
 
     clients = ("psycopg:connect",)
     columns: ClassVar[str] = "number bigint primary key, text text not null"
     commit_in: ClassVar[CommitIn] = "driver"
+    merge: ClassVar[Merge | None] = None
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -202,7 +228,7 @@ class PostgresCase(SinkCase):
     def sink(self, place: Path) -> Sink:
         """The sink on an empty table."""
         self._run(f'create table if not exists "{place.name}" ({self.columns})')
-        return PostgresSink(self._dsn, place.name, commit_in=self.commit_in)
+        return PostgresSink(self._dsn, place.name, commit_in=self.commit_in, merge=self.merge)
 
     def rows(self, place: Path) -> Iterator[dict[str, Any]]:
         """Return what a reader sees who knows nothing of the sink."""
@@ -250,10 +276,49 @@ class PostgresCase(SinkCase):
             self._connection.close()
 
 
+class PostgresGrowingCase(PostgresCase):
+    """A table that lacks a column of the rows, and has a narrower type of the other. A reader who
+    comes in the midst of a change of the table waits for its end: here it has what it had before.
+    """
+
+    columns = "number integer"
+
+    def __init__(self, dsn: str) -> None:
+        super().__init__(f"{dsn} options='-c lock_timeout=5'")
+        self._sink_dsn = dsn
+        self._found: dict[str, list[Any]] = {}
+
+    def sink(self, place: Path) -> Sink:
+        """The sink on a table that is to grow."""
+        sink = super().sink(place)
+        assert isinstance(sink, PostgresSink)
+        return replace(sink, dsn=self._sink_dsn, evolution="widen")
+
+    def _run(self, statement: str) -> list[Any]:
+        import psycopg
+
+        with contextlib.suppress(psycopg.errors.LockNotAvailable):
+            self._found[statement] = super()._run(statement)
+        return self._found.get(statement, [])
+
+    def rows(self, place: Path) -> Iterator[dict[str, Any]]:
+        """Return what a reader sees, whatever columns there are."""
+        if self._is_there(place.name):
+            for (row,) in self._run(f'select to_jsonb(seen) from "{place.name}" as seen'):
+                yield row
+
+
 class PostgresTellingCase(PostgresCase):
     """A table whose rows say of which checkpoint they are."""
 
     columns = f"{PostgresCase.columns}, epochgate_checkpoint bigint"
+
+
+class PostgresMergingCase(PostgresCase):
+    """The same into which rows are merged: none is withdrawn, although it says so."""
+
+    columns = PostgresTellingCase.columns
+    merge = BY_NUMBER
 
 
 class PostgresInTasksCase(PostgresTellingCase):

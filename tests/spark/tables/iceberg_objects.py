@@ -55,7 +55,7 @@ class Lake:
         self.place, self._rest = place, server.rest
         self.table = f"sales.events{server.made}"
         if kind == "sql":
-            bucket, self.name = BUCKET, f"lakes/{place.name}"
+            bucket, self.name = BUCKET, f"lakes/of-{place.name}"
             found = {**iceberg_replay.catalog(place), "warehouse": f"s3://{BUCKET}/{self.name}"}
         else:
             bucket, self.name = TABLES, ""

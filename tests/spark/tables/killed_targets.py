@@ -25,7 +25,7 @@ from tests.spark.tables import delta_replay, iceberg_objects, iceberg_replay
 from tests.spark.tables.delta_objects import Seen
 from tests.spark.tables.postgres_server import Server
 
-CUT_EVERY = 30
+CUT_EVERY = 10
 """One of this number of answers to requests that change something is kept back, about."""
 READABLE_S = 120.0
 POLL_S = 0.1

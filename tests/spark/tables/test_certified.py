@@ -16,30 +16,41 @@ from tests.spark.tables import iceberg_objects
 from tests.spark.tables.certified import (
     DeltaCase,
     DeltaInTasksCase,
+    DeltaMergingCase,
     DeltaObjectsCase,
     IcebergCase,
+    IcebergMergingCase,
     IcebergObjectsCase,
     IcebergRestObjectsCase,
     PostgresCase,
+    PostgresGrowingCase,
     PostgresInTasksCase,
+    PostgresMergingCase,
     PostgresTellingCase,
 )
 from tests.spark.tables.postgres_server import Server
 
+OF_DELTA = {"in tasks": DeltaInTasksCase, "merging": DeltaMergingCase, "delta": DeltaCase}
 OF_POSTGRES = {
+    "merging": PostgresMergingCase,
     "in tasks": PostgresInTasksCase,
     "told": PostgresTellingCase,
+    "growing": PostgresGrowingCase,
     "postgres": PostgresCase,
 }
 KINDS = [
     "delta",
     "delta, in tasks",
     pytest.param("delta, in objects", marks=pytest.mark.extended),
+    "delta, merging",
     "iceberg",
     pytest.param("iceberg, in objects, sql", marks=pytest.mark.extended),
     pytest.param("iceberg, in objects, rest", marks=pytest.mark.extended),
+    pytest.param("iceberg, merging", marks=pytest.mark.extended),
     "postgres",
+    pytest.param("postgres, merging", marks=pytest.mark.extended),
     "postgres, told",
+    pytest.param("postgres, growing", marks=pytest.mark.extended),
     "postgres, in tasks",
 ]
 
@@ -53,11 +64,11 @@ def case(request: pytest.FixtureRequest) -> Iterator[SinkCase]:
             yield DeltaObjectsCase()
     elif "delta" in request.param:
         pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
-        yield DeltaInTasksCase() if "tasks" in request.param else DeltaCase()
+        yield next(kind for name, kind in OF_DELTA.items() if request.param.endswith(name))()
     elif "iceberg" in request.param:
         pytest.importorskip("pyiceberg", reason="the extra `iceberg` is not installed")
-        if request.param == "iceberg":
-            yield IcebergCase()
+        if "objects" not in request.param:
+            yield IcebergMergingCase() if "merging" in request.param else IcebergCase()
             return
         is_rest = "rest" in request.param
         with iceberg_objects.served(request.getfixturevalue("tmp_path")) as served:

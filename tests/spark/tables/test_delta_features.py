@@ -21,6 +21,7 @@ from epochgate.spark.delta_sink import DeltaSink, TableUnusable
 from epochgate.spark.delta_sink.features import TAKEN
 from epochgate.spark.streaming.targets.delta import DeltaBatches
 from epochgate.spark.streaming.targets.target import Staged
+from epochgate.spark.tables.merge import Merge
 from epochgate.spark.values.errors import ValueDoesNotFit, ValueMissing
 from tests.spark.tables.delta_replay import entries, rows
 
@@ -218,6 +219,45 @@ def test_rows_that_a_deletion_vector_takes_out_stay_out(tmp_path: Path) -> None:
     of_both = {one["path"]: one.get("deletionVector") for one in removed}
     assert of_both["a.parquet"] == add["deletionVector"]
     assert rows(place) == [5]
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "changeDataFeed"])
+def test_a_merge_heeds_deletion_vectors_and_writes_the_change_feed(
+    feature: str, tmp_path: Path
+) -> None:
+    place = made(tmp_path / "table", [feature], WRITTEN[feature])
+    pq.write_table(pa.table({"x": list(range(30))}), place / "a.parquet")
+    add = {
+        "path": "a.parquet",
+        "partitionValues": {},
+        "size": (place / "a.parquet").stat().st_size,
+        "modificationTime": 0,
+        "dataChange": True,
+        "stats": json.dumps({"numRecords": 30}),
+    }
+    has_vector = feature == "deletionVectors"
+    append(place, 1, {"add": add | ({"deletionVector": vector([3, 29])} if has_vector else {})})
+    sink = DeltaSink(str(place), merge=Merge(("x",), delete="op = 'D'"))
+    committer = sink.create_committer(SinkStart("job", "r1"))
+    changes = pa.RecordBatch.from_pydict({"x": [3, 5, 77], "op": ["U", "D", "U"]})
+    assert committer.commit(1, staged(sink, place, changes))
+    committer.close()
+    expected = [*range(30), 77]
+    expected.remove(5)
+    if has_vector:
+        expected.remove(29)
+    assert rows(place) == expected
+    assert committer.rows_visible == len(expected)
+    feed = list(place.glob("_change_data/*.parquet"))
+    assert len(feed) == (not has_vector)
+    for file in feed:
+        found = sorted((one["x"], one["_change_type"]) for one in pq.read_table(file).to_pylist())
+        assert found == [
+            (3, "update_postimage"),
+            (3, "update_preimage"),
+            (5, "delete"),
+            (77, "insert"),
+        ]
 
 
 def vector(deleted: list[int]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from epochgate.spark.tables.staged_objects import StagedObjects
 from tests.runtime.objects.servers import BUCKET
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, random_kills, write_source
 from tests.spark.tables.iceberg_objects import Lake, Server, served
+from tests.spark.tables.merged import check_some, place_of, rows_of
 
 catalogs = pytest.importorskip("pyiceberg.catalog", reason="the extra `iceberg` is not installed")
 
@@ -195,3 +196,14 @@ def test_batches_of_a_query_are_in_the_table_once(lake: WrittenLake) -> None:
     target.sweep("query", 32)
     assert len(lake.seen.files("data/query-1-2")) == 0
     assert lake.rows() == [0, 1]
+
+
+def test_rows_replace_others_and_nothing_stays_that_no_snapshot_names(
+    lake: Lake, tmp_path: Path
+) -> None:
+    target = f"iceberg:lake.{lake.table}"
+    check_some(
+        place_of(tmp_path, lambda: rows_of(lake.active_files()), target=target, merge_order=("at",))
+    )
+    left = [key for key in lake.seen.files("data") if "part-99999-" not in key]
+    assert left == [], "a staged file"

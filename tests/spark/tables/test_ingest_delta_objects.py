@@ -27,8 +27,10 @@ from epochgate.spark.streaming.targets.target import Staged
 from tests.runtime.objects.faulty_objects import FaultyObjects
 from tests.runtime.objects.servers import seaweedfs
 from tests.spark.ingest.simulated import SimulatedIngest, options_for, random_kills, write_source
+from tests.spark.tables import delta_replay
 from tests.spark.tables.counting_job import TableJob
 from tests.spark.tables.delta_objects import Seen
+from tests.spark.tables.merged import check_some, place_of, rows_of
 from tests.spark.tables.test_delta_job import Fate
 
 pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
@@ -150,3 +152,18 @@ def test_batches_of_a_query_are_in_the_table_once(table: Seen) -> None:
     target.sweep("query", 32)
     assert len(table.files("data")) == 2
     assert table.rows() == [1, 2]
+
+
+@pytest.mark.parametrize("partition_by", [(), ("at",)])
+def test_rows_replace_others_and_what_was_staged_goes(
+    tmp_path: Path, table: Seen, partition_by: tuple[str, ...]
+) -> None:
+    place = place_of(
+        tmp_path,
+        lambda: rows_of(delta_replay.active_files(table.copied())),
+        target=f"delta:{table.url}",
+        merge_order=("at",),
+        partition_by=partition_by,
+    )
+    check_some(place)
+    assert table.files("data") == []

@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
+import psycopg
 import pytest
 
 from epochgate.chaos.striking import Kind
 from epochgate.spark.parquet_sink.gathered import CommitIn
-from tests.spark.ingest.simulated import write_source
+from tests.spark.ingest.simulated import make_older, write_source
 from tests.spark.tables.killed_targets import Row, Target, target_of
 
 MASTER = "local-cluster[2,2,1024]"
@@ -102,10 +103,43 @@ def test_each_row_is_there_once_whichever_processes_are_killed(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    with capsys.disabled():
+        sys.stdout.write(struck_to_the_end(target, commit_in, kills, tmp_path))
+
+
+MERGED = ("delta", "iceberg", "postgres")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(5400)
+@pytest.mark.parametrize(
+    ("target", "kills"),
+    [
+        *[pytest.param(table, 3, marks=SHORT) for table in MERGED],
+        *[pytest.param(table, DEEP, marks=LONG) for table in MERGED],
+    ],
+    indirect=["target"],
+)
+def test_each_key_has_its_last_row_whichever_processes_are_killed(
+    target: Target, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if target.kind == "postgres":
+        dsn = target.name.removeprefix("postgres:").removesuffix("#events")
+        with psycopg.connect(dsn) as connection:
+            connection.execute("alter table events add unique (x)")
+    with capsys.disabled():
+        sys.stdout.write(struck_to_the_end(target, "driver", kills, tmp_path, merges=True))
+
+
+def struck_to_the_end(
+    target: Target, commit_in: CommitIn, kills: int, place: Path, *, merges: bool = False
+) -> str:
+    """Strike an ingestion so often, let it end, and compare; return what a person is told."""
     began_s = time.monotonic()
     chance = random.Random(int(os.environ.get("EPOCHGATE_SEED", "0")))
     left = blows(kills, chance, has_server=target.crash is not None)
-    with Struck(target, commit_in, tmp_path, left, chance) as struck:
+    with Struck(target, commit_in, place, left, chance, merges=merges) as struck:
         while struck.left:
             struck.live()
         struck.to_its_end()
@@ -114,19 +148,20 @@ def test_each_row_is_there_once_whichever_processes_are_killed(
     assert min(counts["worker"], counts["executor"], counts["driver"]) > 0
     assert struck.grown >= counts["driver"] // 4, "most drivers were killed before they did much"
     assert target.read() == struck.expected, struck.said()
-    with capsys.disabled():
-        told = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
-        sys.stdout.write(
-            f"\n{target.kind}, committed in the {commit_in}: {kills} kills ({told}; "
-            f"{struck.grown} drivers after a commit): {len(struck.expected):,} rows, "
-            f"{struck.seen:,} of them there at the last kill, each once, "
-            f"{target.cuts()} answers lost, "
-            f"in {time.monotonic() - began_s:.0f} s\n"
-        )
+    told = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+    return (
+        f"\n{target.kind}, {'merged' if merges else 'committed'} in the {commit_in}: {kills} kills "
+        f"({told}; {struck.grown} drivers after a commit): {len(struck.expected):,} rows, "
+        f"{struck.seen:,} of them there at the last kill, each once, "
+        f"{target.cuts()} answers lost, "
+        f"in {time.monotonic() - began_s:.0f} s\n"
+    )
 
 
 class Struck:
-    """One ingestion over many driver processes, struck by what is `left` in its order."""
+    """One ingestion over many driver processes, struck by what is `left` in its order; `merges`:
+    half of the rows come again, with another name that counts.
+    """
 
     def __init__(
         self,
@@ -135,7 +170,10 @@ class Struck:
         place: Path,
         left: list[Blow],
         chance: random.Random,
+        *,
+        merges: bool = False,
     ) -> None:
+        self.merges, self._known = merges, set[Row]()
         self.target, self.commit_in, self.place = target, commit_in, place
         self.left, self.chance = left, chance
         self.done: Counter[Blow] = Counter()
@@ -215,8 +253,8 @@ class Struck:
     def _look(self) -> None:
         """No row is there twice, none is lost that was there before, and none is unknown."""
         found = self.target.read()
-        assert len(found) == len(set(found)), self.said()
-        assert set(found) <= set(self.expected), self.said()
+        assert len(found) == len({x for x, _ in found}), self.said()
+        assert set(found) <= self._known, self.said()
         assert len(found) >= self.seen, self.said()
         self.grown += len(found) > self.seen
         self.seen = len(found)
@@ -234,8 +272,20 @@ class Struck:
                 first = len(self.expected)
                 written = write_source(self.place, 1, FILE_ROWS, first=first)
                 self.expected += [(x, f"text {x}") for x in written]
+                self._known.update(self.expected[first:])
+                if self.merges:
+                    self._write_again(written[::2])
                 self._next_file_s = now_s + FILE_EVERY_S
             time.sleep(min(POLL_S, end_s - now_s))
+
+    def _write_again(self, some: list[int]) -> None:
+        lines = [f"{x},text {x} again\n" for x in some]
+        path = self.place / "in" / f"again-{some[0]:06d}.csv"
+        path.write_text("x,name\n" + "".join(lines))
+        make_older(path)
+        for x in some:
+            self.expected[x] = (x, f"text {x} again")
+            self._known.add(self.expected[x])
 
     def _started(self, *more: str) -> subprocess.Popen[bytes]:
         (self.place / "in").mkdir(exist_ok=True)
@@ -244,6 +294,7 @@ class Struck:
         command += ["--master", MASTER, "--parallelism", "2", "--checkpoint-every", "300ms"]
         command += ["--commit-in", self.commit_in, "--heartbeat-timeout", "2s"]
         command += ["--restart", "rate:1000,1m,100ms", *more]
+        command += ["--merge-on", "x", "--merge-order", "name"] if self.merges else []
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 command,

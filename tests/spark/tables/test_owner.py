@@ -124,7 +124,7 @@ def test_a_driver_that_finds_no_table_makes_it_with_the_first_rows_and_goes_on()
     assert driver.commit() == 1
     assert (lake.maker, lake.number, lake.named) == ("r1", 1, ["of the table"])
     before = list(lake.asked)
-    assert driver.commit() == 1
+    assert [driver.commit(), driver.commit()] == [1, 1]
     assert lake.asked == before, "it is named by the table, and asks for nothing more"
 
 
@@ -134,19 +134,28 @@ def test_a_table_that_is_there_is_entered_and_the_driver_from_before_is_refused(
     first.commit()
     second = started(lake, "r2")
     assert (second.owner.number, lake.number) == (2, 2)
-    for has_rows in (True, False):
-        with pytest.raises(TableTakenOver, match="run r1 may not commit"):
-            first.commit(has_rows=has_rows)
-    assert second.commit() == 2
+    before = list(lake.asked)
+    with pytest.raises(TableTakenOver, match="run r1 may not commit"):
+        first.commit()
+    for number, is_maker in ((2, False), (2, True), (1, True), (1, False)):
+        with pytest.raises(TableTakenOver):
+            first.owner.present(number, is_maker=is_maker)
+    assert lake.asked == before, "it is refused without a question"
+    assert [second.commit(), second.commit()] == [2, 2]
+    assert lake.asked == before
 
 
 def test_a_driver_that_another_has_replaced_makes_no_table() -> None:
     lake = Lake()
     first, second = started(lake, "r1"), started(lake, "r2")
+    with pytest.raises(TableTakenOver):
+        first.commit()
+    before = list(lake.asked)
     for has_rows in (True, False):
         with pytest.raises(TableTakenOver):
             first.commit(has_rows=has_rows)
-    assert "make" not in lake.asked
+    assert lake.asked == before
+    assert "make" not in before
     assert second.commit() == 1
     with pytest.raises(TableTakenOver):
         first.commit()

@@ -1,21 +1,18 @@
-"""ORC, Avro and JSON documents, as other programs write them, and compressed texts."""
+"""ORC, Avro, JSON documents and whole files, as other programs write them."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
+import itertools
 import random
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow as pa
-import zstandard
 from pyarrow import orc
 
-from tests.spark.values.texts import BYTE_ORDER_MARK, Style, write_jsonl
+from tests.spark.values.texts import PACKINGS, Style, jsonl_lines, packed
 
 
 class Unwritable(Exception):
@@ -35,6 +32,9 @@ AVRO: dict[pa.DataType, Any] = {
     pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
     pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
     pa.timestamp("us", tz="UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+    pa.timestamp("ns"): {"type": "long", "logicalType": "local-timestamp-nanos"},
+    pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
+    pa.time64("us"): {"type": "long", "logicalType": "time-micros"},
 }
 
 
@@ -54,13 +54,16 @@ def write_orc(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> P
 
 def write_avro(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> Path:
     """By fastavro, of the numbers that stand for dates and times."""
-    path = stem.with_suffix(".avro")
+    path, numbers = stem.with_suffix(".avro"), itertools.count()
     fields = [
-        {"name": field.name, "type": ["null", _avro_type(field.type)]} for field in table.schema
+        {"name": field.name, "type": ["null", _avro_type(field.type, numbers)]}
+        for field in table.schema
     ]
     schema = {"type": "record", "name": "row", "fields": fields}
-    columns = [_plain(column.combine_chunks()) for column in table.columns]
-    rows = [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    rows = [
+        dict(zip(table.column_names, map(_plain, row), strict=True))
+        for row in zip(*table.columns, strict=True)
+    ]
     codec = chance.choice(["null", "deflate", "bzip2", "xz"])
     try:
         with path.open("wb") as file:
@@ -70,60 +73,57 @@ def write_avro(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> 
     return path
 
 
-def _avro_type(kind: pa.DataType) -> Any:
+def _avro_type(kind: pa.DataType, numbers: Iterator[int]) -> Any:
+    """Each type that has a name gets one of its own."""
     if pa.types.is_decimal(kind):
         sizes = {"precision": kind.precision, "scale": kind.scale}
         return {"type": "bytes", "logicalType": "decimal", **sizes}
     if pa.types.is_list(kind):
-        return {"type": "array", "items": ["null", _avro_type(kind.value_type)]}
+        return {"type": "array", "items": ["null", _avro_type(kind.value_type, numbers)]}
+    if pa.types.is_map(kind):
+        return {"type": "map", "values": ["null", _avro_type(kind.item_type, numbers)]}
+    if pa.types.is_fixed_size_binary(kind):
+        return {"type": "fixed", "name": f"fixed{next(numbers)}", "size": kind.byte_width}
+    if pa.types.is_struct(kind):
+        fields = [
+            {"name": one.name, "type": ["null", _avro_type(one.type, numbers)]} for one in kind
+        ]
+        return {"type": "record", "name": f"record{next(numbers)}", "fields": fields}
     if kind not in AVRO:
         raise Unwritable(f"{kind} has no type of Avro here")
     return AVRO[kind]
 
 
-def _plain(array: pa.Array) -> list[Any]:
+def _plain(scalar: pa.Scalar) -> Any:
     """Numbers for dates and times."""
-    if pa.types.is_date32(array.type):
-        return list(array.cast(pa.int32()).to_pylist())
-    if pa.types.is_timestamp(array.type):
-        return list(array.cast(pa.int64()).to_pylist())
-    if pa.types.is_list(array.type) and not pa.types.is_decimal(array.type.value_type):
-        return [None if not one.is_valid else _plain(one.values) for one in array]
-    return list(array.to_pylist())
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        return scalar.value
+    if pa.types.is_list(kind):
+        return list(map(_plain, scalar.values))
+    if pa.types.is_map(kind):
+        return {one["key"].as_py(): _plain(one["value"]) for one in scalar.values}
+    if pa.types.is_struct(kind):
+        return {name: _plain(scalar[name]) for name in scalar}
+    return scalar.as_py()
 
 
 def write_documents(stem: Path, table: pa.Table, chance: random.Random, style: Style) -> Path:
     """The objects of JSON lines as an array, or one after the other, and compressed."""
-    lines_path = write_jsonl(stem, table, chance, style)
-    data = lines_path.read_bytes()
-    lines_path.unlink()
-    if lines_path.suffix == ".gz":
-        data = gzip.decompress(data)
-    text = data.decode(style.encoding).removeprefix(BYTE_ORDER_MARK)
-    lines = [line for line in text.replace("\r\n", "\n").split("\n") if line]
+    lines = jsonl_lines(table, chance)
     text = "[" + chance.choice([",", " ,\r\n"]).join(lines) + "\n]"
     if chance.random() < 0.3:
         text = "\n".join(lines)
-    path, data = stem.with_suffix(".json"), text.encode(style.encoding)
-    ending = chance.choice(["", "", ".bz2", ".zst", ".lz4", ".zip"])
-    path = path.with_name(path.name + ending)
-    path.write_bytes(_compressed(data, ending))
+    ending = chance.choice(["", "", *PACKINGS])
+    path = stem.with_suffix(f".json{ending}")
+    path.write_bytes(packed(text.encode(style.encoding), ending))
     return path
 
 
-def _compressed(data: bytes, ending: str) -> bytes:
-    packed = io.BytesIO()
-    if ending == ".bz2":
-        return bz2.compress(data)
-    if ending == ".zst":
-        return zstandard.compress(data)
-    if ending == ".lz4":
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, "lz4") as file:
-            file.write(data)
-        return bytes(sink.getvalue())
-    if ending == ".zip":
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("inner.json", data)
-        return packed.getvalue()
-    return data
+def write_whole(stem: Path, table: pa.Table, chance: random.Random, _: Style) -> Path:
+    """The bytes of the only value, in a file of any name."""
+    path = stem.with_suffix(chance.choice(["", ".csv", ".parquet", ".gz", ".dat"]))
+    path.write_bytes(table.column(0)[0].as_py())
+    return path

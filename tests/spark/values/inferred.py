@@ -58,6 +58,24 @@ def tables(draw: st.DrawFn, rows_max: int = 6) -> pa.Table:
     return pa.table(columns)
 
 
+def guessed(table: pa.Table) -> pa.Schema:
+    """The types that someone gives columns at a look at the first text of each."""
+    looks = (
+        (r"-?[0-9]{1,18}", pa.int64()),
+        (r"-?[0-9]{1,15}\.[0-9]{1,9}", pa.float64()),
+        (r"true|false", pa.bool_()),
+        (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", pa.date32()),
+        (r"[-0-9]{10}[T ][:0-9]{8}(\.[0-9]+)?", pa.timestamp("us")),
+        (r"[-0-9]{10}[T ][:0-9]{8}(\.[0-9]+)?Z", pa.timestamp("us", tz="UTC")),
+    )
+    fields = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        first = next((one for one in column.to_pylist() if one is not None), "")
+        kinds = (kind for look, kind in looks if re.fullmatch(look, first))
+        fields.append(pa.field(name, next(kinds, pa.string())))
+    return pa.schema(fields)
+
+
 def may_be(text: str | None, cell: Cell) -> bool:
     """Return whether the value, printed, is the text again."""
     if cell is None or text is None:
@@ -72,7 +90,8 @@ def may_be(text: str | None, cell: Cell) -> bool:
     if kind == "number":
         return isinstance(value, Fraction) and _is_number(text, value)
     if kind == "day":
-        return text == dt.date.fromordinal(EPOCH.toordinal() + value).isoformat()
+        day = dt.date.fromordinal(EPOCH.toordinal() + int(value))
+        return text == day.isoformat() and value == int(value)
     moment = EPOCH + value // 1000 * MICROSECOND
     zone = ("Z", "+00:00") if kind == "moment" else ("",)
     whole, fraction = moment.isoformat(" ", "microseconds").split(".")

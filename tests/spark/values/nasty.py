@@ -116,6 +116,8 @@ texts = (
     | st.sampled_from(TEXTS)
     | st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=8)
 )
+lines = texts.filter(lambda text: "\n" not in text and not text.endswith("\r"))
+"""Those that a file of lines can hold."""
 SIMPLE: Mapping[pa.DataType, st.SearchStrategy[Any]] = {
     pa.bool_(): st.booleans(),
     pa.int8(): integers(-(2**7), 2**7 - 1),

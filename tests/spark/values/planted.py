@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from tests.spark.values import properties
+from tests.spark.values.partitioned import ParquetPartitions
 from tests.spark.values.properties import Property
 from tests.spark.values.streamed import Stream
 from tests.spark.values.targets import Delta, Parquet
@@ -276,5 +277,18 @@ FAULTS = (
         "texts of JSON that look like times are times",
         _of(f"{FILES}.json_lines", ("_as_text", "pa.string() if is_time(kind) else kind", "kind")),
         inferred_jsonl,
+    ),
+    Fault(
+        "an empty text in the name of a directory is null",
+        _of(
+            "epochgate.spark.parquet_sink.sink",
+            (
+                "ParquetSinkWriter.write",
+                "require_told(batch, self._partition_by, self._where)",
+                "None",
+            ),
+        ),
+        partial(properties.parquet_files, tables=properties.named_tables),
+        ParquetPartitions,
     ),
 )

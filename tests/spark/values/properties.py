@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import assume, strategies as st
 
-from tests.spark.values import inferred, nasty
+from tests.spark.values import inferred, nasty, rescued
 from tests.spark.values.cells import Rows, of_table
 from tests.spark.values.containers import Unwritable
 from tests.spark.values.evolving import parts_of
-from tests.spark.values.sources import FORMATS, TEXTS, Format, write
+from tests.spark.values.sources import FORMATS, PLAIN, TEXTS, Format, write
 from tests.spark.values.tally import Tally
 from tests.spark.values.targets import ZONES, Target
-from tests.spark.values.trip import in_zone, take
+from tests.spark.values.trip import in_zone, take, with_facts
 
 PARQUET: tuple[Format, ...] = ("parquet", "parquet by DuckDB")
 FOLDERS = (*["values"] * 6, "values %20", "va\u0301lues +#x & 'more'")
@@ -32,6 +32,7 @@ of_any_type = simple | st.sampled_from(list(nasty.EXOTIC))
 parquet_tables = nasty.tables(of_any_type | nasty.nested(of_any_type))
 of_spark = st.sampled_from(nasty.SPEAKABLE)
 usual_tables = nasty.tables(of_spark)
+named_tables = nasty.tables(st.sampled_from([pa.string(), pa.int64()]))
 clock_tables = nasty.tables(st.sampled_from([pa.timestamp("us"), pa.int64()]))
 spark_tables = nasty.tables(of_spark | nasty.nested(of_spark))
 fixed_tables = nasty.tables(st.sampled_from(nasty.FIXED))
@@ -70,8 +71,41 @@ def parquet_files(
 def other_files(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
     """ORC and Avro files arrive as they were."""
     target = placed(place, folder(), data)
-    table = data.draw(usual_tables if data.draw(st.booleans()) else spark_tables)
-    trip(target, table, data.draw(st.sampled_from(("orc", "avro"))), data)
+    is_usual = data.draw(st.booleans()) or not target.takes_nested
+    trip(
+        target,
+        data.draw(usual_tables if is_usual else spark_tables),
+        data.draw(st.sampled_from(("orc", "avro"))),
+        data,
+    )
+
+
+def plain_files(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
+    """Lines of text, and files as they are, arrive as they were."""
+    target, kind = placed(place, folder(), data), data.draw(st.sampled_from(PLAIN))
+    values = nasty.lines if kind == "text" else st.binary(min_size=1, max_size=40)
+    name = {"text": "value", "binary": "content"}[kind]
+    type_ = pa.string() if kind == "text" else pa.binary()
+    table = pa.table({name: pa.array(data.draw(st.lists(values, min_size=1, max_size=6)), type_)})
+    if kind == "text" and data.draw(st.booleans()):
+        table = table.rename_columns([data.draw(st.sampled_from(nasty.NAMES))])
+        trip(target, table, kind, data, schema=table.schema)
+    else:
+        trip(target, table, kind, data)
+
+
+def rescued_texts(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
+    """Texts arrive as values of the declared types, or as they stand in the file, beside these."""
+    target, table = placed(place, folder(), data), data.draw(text_tables)
+    assume(len(set(map(str.lower, table.column_names))) == table.num_columns)
+    chance = random.Random(data.draw(st.integers(0, 9999)))
+    kind: Format = data.draw(st.sampled_from(("csv", "jsonl")))
+    source = rescued.write(target.place / "in", table, kind, chance)
+    source.options |= {"schema": table.schema, "on_bad_row": "rescue", "batch_rows": 2}
+    source.options["split_bytes_target"] = chance.choice([64, 1 << 20])
+    with in_zone(chance.choice(ZONES)):
+        outcome = take(source, target, found=rescued.canonical)
+    tally.add(type(target).__name__, f"{kind}, rescued", source.table, outcome)
 
 
 def declared_texts(
@@ -93,7 +127,10 @@ def inferred_texts(
 ) -> None:
     """Texts of which no type was said arrive as they were."""
     target, table = placed(place, folder(), data), data.draw(inferred.tables())
-    trip(target, table, data.draw(st.sampled_from(forms)), data, is_inferred=True)
+    told = dict[str, Any]()
+    if target.is_ingestion and data.draw(st.integers(0, 3)) == 0:
+        told["schema_hints"] = pa.schema([(table.column_names[-1], pa.string())])
+    trip(target, table, data.draw(st.sampled_from(forms)), data, is_inferred=True, **told)
 
 
 def corrected_files(place: Place, folder: Callable[[], Path], data: st.DataObject) -> None:
@@ -152,7 +189,7 @@ def trip(
     is_inferred = "is_inferred" in options
     whole, parts = parts_of(
         table,
-        data.draw(st.integers(1, 3)),
+        table.num_rows if kind == "binary" else data.draw(st.integers(1, 3)),
         chance,
         may_lack=evolution != "none" or chance.random() < 0.15,
         evolution="none" if is_inferred and evolution == "widen" else evolution,
@@ -164,6 +201,8 @@ def trip(
         source = write(target.place / "in", whole, parts, kind, chance, needs_header=needs_header)
     except Unwritable:
         assume(False)
+    if target.is_ingestion and chance.random() < 0.2:
+        with_facts(source, parts, chance, is_inferred=is_inferred)
     source.options |= {
         "schema_evolution": evolution,
         "batch_rows": chance.choice([1, 100]),

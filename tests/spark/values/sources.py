@@ -17,12 +17,17 @@ from tests.spark.values.containers import (
     write_avro,
     write_documents,
     write_orc,
+    write_whole,
 )
-from tests.spark.values.texts import Style, style_of, write_csv, write_jsonl
+from tests.spark.values.texts import Style, style_of, write_csv, write_jsonl, write_text
 
-Format = Literal["parquet", "parquet by DuckDB", "csv", "jsonl", "json", "orc", "avro"]
+Format = Literal[
+    "parquet", "parquet by DuckDB", "csv", "jsonl", "json", "orc", "avro", "text", "binary"
+]
 TEXTS: tuple[Format, ...] = ("csv", "jsonl", "json")
-FORMATS: tuple[Format, ...] = get_args(Format)
+PLAIN: tuple[Format, ...] = ("text", "binary")
+"""Those of a single column."""
+FORMATS: tuple[Format, ...] = tuple(one for one in get_args(Format) if one not in PLAIN)
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Source:
     format: Format
     table: pa.Table
     files: list[Path] = field(default_factory=list)
+    """One for each part of the table, in their order."""
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -54,10 +60,10 @@ def write(
     style = Style(
         stores_schema=chance.random() < 0.5, has_int96=may_be_int96 and chance.random() < 0.2
     )
-    if kind in TEXTS:
+    if kind in (*TEXTS, "text"):
         style = style_of(table, chance, needs_header)
         source.options = style.options(kind == "csv")
-    if kind == "json":
+    if kind in ("json", *PLAIN):
         source.options |= {"format": kind}
     for number, part in enumerate(parts):
         order = list(range(part.num_columns))
@@ -113,4 +119,6 @@ WRITERS: Mapping[Format, Writer] = {
     "json": write_documents,
     "orc": write_orc,
     "avro": write_avro,
+    "text": write_text,
+    "binary": write_whole,
 }

@@ -32,6 +32,7 @@ class Stream(Target):
     """Parquet files that a query fills."""
 
     lacks_types = True
+    is_ingestion = False
 
     def ingest(self, *, schema: pa.Schema | None = None, **options: Any) -> Outcome:
         """One batch of all files; without a schema, of the columns that the files tell."""

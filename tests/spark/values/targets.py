@@ -33,6 +33,7 @@ from tests.spark.sink.test_object_ingest import (
     committed_files,
 )
 from tests.spark.tables import iceberg_replay
+from tests.spark.values import inferred
 from tests.spark.values.cells import Rows, of_row, of_table, of_value
 
 RESTARTS_MAX = 3
@@ -63,6 +64,8 @@ class Target(ABC):
     """Whether many types of Parquet files are refused."""
     takes_odd_paths = False
     """Whether the names above it may have any letters."""
+    is_ingestion = True
+    """Whether it has the options of one, and not those of a stream."""
     evolutions: tuple[SchemaEvolution, ...] = ("none",)
 
     def __init__(self, place: Path) -> None:
@@ -92,8 +95,10 @@ class Target(ABC):
         assert restarts <= RESTARTS_MAX, f"{restarts} restarts: {result.reason}"
         return Outcome(result.reason or "it has failed without a reason")
 
-    def prepare(self, schema: pa.Schema) -> None:
-        """Make what has to be there before an ingestion of this schema."""
+    def prepare(self, table: pa.Table, *, is_inferred: bool = False) -> None:
+        """Make what has to be there before an ingestion of this table; of one that is inferred,
+        types are found in texts.
+        """
 
     def start(self, name: str, **changes: Any) -> SimulatedIngest:
         """Start an ingestion; raises what a start raises."""
@@ -131,7 +136,7 @@ class Parquet(Target):
     """A directory."""
 
     takes_odd_paths = True
-    evolutions = ("none", "add", "widen")
+    evolutions: tuple[SchemaEvolution, ...] = ("none", "add", "widen")
 
     def rows(self) -> Rows:
         return of_files(sorted((self.place / "out").rglob("*.parquet")))
@@ -140,7 +145,7 @@ class Parquet(Target):
 class Objects(Target):
     """A store of objects, in memory."""
 
-    evolutions = ("none", "add", "widen")
+    evolutions: tuple[SchemaEvolution, ...] = ("none", "add", "widen")
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
@@ -161,7 +166,7 @@ class Delta(Target):
     """A Delta table."""
 
     lacks_types = takes_odd_paths = True
-    evolutions = ("none", "add")
+    evolutions: tuple[SchemaEvolution, ...] = ("none", "add")
 
     def options(self, **changes: Any) -> IngestOptions:
         return super().options(target=f"delta:{self.place / 'out'}", **changes)
@@ -175,7 +180,7 @@ class Delta(Target):
 class Iceberg(Target):
     """An Iceberg table in a catalog of its own."""
 
-    evolutions = ("none", "add", "widen")
+    evolutions: tuple[SchemaEvolution, ...] = ("none", "add", "widen")
 
     def options(self, **changes: Any) -> IngestOptions:
         given = {
@@ -209,6 +214,7 @@ class Postgres(Target):
     """A table of a database whose clocks go by another zone than ours."""
 
     takes_nested = makes_itself = False
+    evolutions = ("none", "add", "widen")
     numbers = itertools.count()
 
     def __init__(self, place: Path, dsn: str) -> None:
@@ -217,6 +223,7 @@ class Postgres(Target):
         self.dsn, self.table = dsn, f"target_{number}"
         self.zone = ZONES[number % 2]
         self.schema, self.kinds = pa.schema([]), dict[str, str]()
+        self.is_made = False
 
     def options(self, **changes: Any) -> IngestOptions:
         return super().options(
@@ -225,12 +232,24 @@ class Postgres(Target):
             **changes,
         )
 
-    def prepare(self, schema: pa.Schema) -> None:
+    def prepare(self, table: pa.Table, *, is_inferred: bool = False) -> None:
+        schema = inferred.guessed(table) if is_inferred else table.schema
         kinds = _narrowed(schema)
         self.schema, self.kinds = schema, dict(zip(schema.names, kinds, strict=True))
+
+    def start(self, name: str, **changes: Any) -> SimulatedIngest:
+        if not self.is_made:
+            self._make(grows=changes.get("schema_evolution", "none") != "none")
+            self.is_made = True
+        return super().start(name, **changes)
+
+    def _make(self, *, grows: bool) -> None:
+        """Make the table, without some of its columns if it is to grow."""
+        chance = random.Random(str(self.schema))
         columns = [
-            sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(kind))
-            for one, kind in zip(schema, kinds, strict=True)
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
+            for number, (name, kind) in enumerate(self.kinds.items())
+            if not (grows and number and chance.random() < 0.5)
         ]
         making = sql.SQL("create table {} ({})")
         with psycopg.connect(self.dsn, autocommit=True) as connection:
@@ -249,9 +268,11 @@ class Postgres(Target):
             cursor.execute(sql.SQL("select * from {}").format(sql.Identifier(self.table)))
             assert cursor.description is not None
             names = [column.name for column in cursor.description]
+            grown = {one.name: one.type_display for one in cursor.description}
+            kinds = {name: "real" if kind == "float4" else kind for name, kind in grown.items()}
             return Counter(
                 of_row(
-                    (name, as_given(self.schema.field(name).type, self.kinds[name], value))
+                    (name, as_given(self.schema.field(name).type, kinds[name], value))
                     for name, value in zip(names, row, strict=True)
                 )
                 for row in cursor.fetchall()

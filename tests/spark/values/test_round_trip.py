@@ -12,6 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
+from tests.spark.values.partitioned import (
+    DeltaPartitions,
+    IcebergPartitions,
+    ParquetPartitions,
+)
 from tests.spark.values.properties import (
     Place,
     Property,
@@ -20,6 +25,8 @@ from tests.spark.values.properties import (
     inferred_texts,
     other_files,
     parquet_files,
+    plain_files,
+    rescued_texts,
     tally,
 )
 from tests.spark.values.streamed import Stream
@@ -27,20 +34,35 @@ from tests.spark.values.targets import Delta, Iceberg, Objects, Parquet, Postgre
 
 TABLES = int(os.environ.get("EPOCHGATE_TABLES", "0"))
 """How many tables the long run makes."""
-SHARES: dict[Any, int] = {Parquet: 26, Objects: 26, Delta: 13, Iceberg: 5, Postgres: 8, Stream: 26}
+SHARES: dict[Any, int] = {
+    Parquet: 20,
+    ParquetPartitions: 6,
+    Objects: 24,
+    Delta: 10,
+    DeltaPartitions: 4,
+    Iceberg: 4,
+    IcebergPartitions: 2,
+    Postgres: 8,
+    Stream: 24,
+}
 """Of a hundred tables of the long run, how many go into each target at least: the more, the less a
 table costs."""
 CORRECTED = 2
-PROPERTIES = (parquet_files, other_files, declared_texts, inferred_texts)
-
-
+EXTENDED = 6
+"""How many times as many tables `make extended` tries as `make test`."""
+PROPERTIES = (
+    parquet_files,
+    other_files,
+    plain_files,
+    declared_texts,
+    inferred_texts,
+    rescued_texts,
+)
 CASES = [
     (target, claim)
     for claim in PROPERTIES
     for target in SHARES
-    # A table of PostgreSQL has its types before there are files, so none is inferred for it; what
-    # typed files hold, it takes from Parquet.
-    if target.makes_itself or claim not in (inferred_texts, other_files)
+    if (target, claim) != (Stream, rescued_texts)  # a stream has no `rescue`
 ]
 
 
@@ -65,16 +87,20 @@ def hold(claim: Property, place: Place, folder: Callable[[], Path], few: int, sh
 
 
 @pytest.mark.parametrize(("target", "claim"), CASES, ids=lambda of: of.__name__)
+@pytest.mark.parametrize("times", [1, pytest.param(EXTENDED, marks=pytest.mark.extended)])
 def test_each_value_arrives_as_it_was_or_is_refused(
     target: Any,
     claim: Property,
+    times: int,
     folder: Callable[[], Path],
     request: pytest.FixtureRequest,
 ) -> None:
     place: Place = target
     if target is Postgres:
         place = partial(Postgres, dsn=request.getfixturevalue("dsn"))
-    hold(claim, place, folder, 10 if target is Iceberg else 20, SHARES[target] / len(PROPERTIES))
+    is_slow = issubclass(target, Iceberg) or claim in (plain_files, rescued_texts)
+    few = 6 if target is IcebergPartitions else 10 if is_slow else 20
+    hold(claim, place, folder, few * times, SHARES[target] / len(PROPERTIES))
 
 
 def test_a_file_that_was_corrected_is_not_taken_for_what_it_was(

@@ -1,12 +1,15 @@
-"""CSV and JSON lines files, written by hand in the ways in which programs write them."""
+"""CSV, JSON lines and plain lines, written by hand in the ways in which programs write them."""
 
 from __future__ import annotations
 
+import bz2
 import datetime as dt
 import gzip
+import io
 import json
 import random
 import re
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import zstandard
 
 from tests.spark.values.inferred import JSON_NUMBER
 
@@ -24,6 +28,7 @@ BYTE_ORDER_MARK = "\ufeff"
 ODD = 0.05
 """The share of files that are as they should not be, and are refused if they are not read right."""
 JSON_SCALAR = re.compile(rf"{JSON_NUMBER.pattern}|true|false")
+PACKINGS = (".gz", ".bz2", ".zst", ".lz4", ".zip")
 OFFSETS = ("+02:00", "-05:00", "+05:30", "-11:00")
 
 
@@ -110,8 +115,16 @@ def _quoted(text: str, style: Style) -> str:
 
 
 def write_jsonl(stem: Path, table: pa.Table, chance: random.Random, style: Style) -> Path:
-    """One file; what is null is said so or is not there, the fields of a row have any order."""
-    ascii_only, end = chance.random() < 0.5, chance.choice(["\n", "\r\n"])
+    """One file."""
+    lines, end = jsonl_lines(table, chance), chance.choice(["\n", "\r\n"])
+    return _written(stem.with_suffix(".jsonl"), lines, end, chance, style)
+
+
+def jsonl_lines(table: pa.Table, chance: random.Random) -> list[str]:
+    """An object for each row; what is null is said so or is not there, the fields of a row have any
+    order.
+    """
+    ascii_only = chance.random() < 0.5
     bare = chance.choice([0, 0.9, 1])
     between = chance.choice([", ", ",", " , "])
     lines = []
@@ -136,7 +149,13 @@ def write_jsonl(stem: Path, table: pa.Table, chance: random.Random, style: Style
         lines.append("{" + between.join(values) + "}")
     if chance.random() < ODD:
         lines.insert(chance.randrange(1, len(lines) + 1) if lines else 0, "null")
-    return _written(stem.with_suffix(".jsonl"), lines, end, chance, style)
+    return lines
+
+
+def write_text(stem: Path, table: pa.Table, chance: random.Random, style: Style) -> Path:
+    """The lines of the only column."""
+    lines = table.column(0).to_pylist()
+    return _written(stem.with_suffix(".txt"), lines, chance.choice(["\n", "\r\n"]), chance, style)
 
 
 def _is_bare(kind: pa.DataType) -> bool:
@@ -183,9 +202,31 @@ def _written(path: Path, lines: list[str], end: str, chance: random.Random, styl
     # An empty line is a row only with its end, and without rows it is one.
     last = chance.choice([end, end, ""]) if any(lines[-1:]) else end * len(lines[-1:])
     data = (end.join(lines) + last).encode(style.encoding)
-    if style.encoding == "utf-8" and chance.random() < 0.1:
+    begins_so = data.startswith(BYTE_ORDER_MARK.encode())  # the first of two is no text
+    if style.encoding == "utf-8" and (begins_so or chance.random() < 0.1):
         data = BYTE_ORDER_MARK.encode() + data
-    if chance.random() < 0.2:
-        path, data = path.with_name(f"{path.name}.gz"), gzip.compress(data, mtime=0)
-    path.write_bytes(data)
+    ending = chance.choice(PACKINGS) if chance.random() < 0.3 else ""
+    path = path.with_name(path.name + ending)
+    path.write_bytes(packed(data, ending))
     return path
+
+
+def packed(data: bytes, ending: str) -> bytes:
+    """The content of a file with this ending."""
+    if ending == ".gz":
+        return gzip.compress(data, mtime=0)
+    if ending == ".bz2":
+        return bz2.compress(data)
+    if ending == ".zst":
+        return zstandard.compress(data)
+    if ending == ".lz4":
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "lz4") as file:
+            file.write(data)
+        return bytes(sink.getvalue())
+    if ending == ".zip":
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("inner", data)
+        return file.getvalue()
+    return data

@@ -1,0 +1,3 @@
+"""The same files loaded by other tools and by `epochgate ingest`, in turn: `make
+bench-ingest-peers`.
+"""
