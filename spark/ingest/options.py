@@ -30,7 +30,7 @@ from epochgate.spark.files.source_columns import SourceColumns, parse_added
 from epochgate.spark.files.split import Format
 from epochgate.spark.files.text import UTF_8, usable_encoding
 from epochgate.spark.ingest.hints.notify import expect_notify
-from epochgate.spark.ingest.removing import DELETE, MOVE
+from epochgate.spark.ingest.removing import why_not_removed
 from epochgate.spark.ingest.targets import DELTA, ICEBERG, PARQUET, Target, parse_target
 from epochgate.spark.ingest.transform_function import require_callable
 from epochgate.spark.parquet_sink.gathered import CommitIn
@@ -261,27 +261,9 @@ class IngestOptions:
             self.merge.require_possible(self.commit_in, self.schema_evolution)
 
     def _expect_removal(self) -> None:
-        asked, age_s = self.committed_files, self.committed_files_age_s
-        if not (math.isfinite(age_s) and age_s >= 0):
-            raise IngestMisconfigured(f"committed_files_age_s is {age_s}; it must be 0 or more")
-        if asked is None:
-            if age_s:
-                raise IngestMisconfigured(
-                    "--after-commit-age (committed_files_age_s) is given, and files stay; give "
-                    "--after-commit (committed_files) as well"
-                )
-            return
-        if asked != DELETE and (not asked.startswith(MOVE) or asked == MOVE):
-            raise IngestMisconfigured(
-                f"--after-commit (committed_files) is {asked!r}; give {DELETE}, or {MOVE}DIR with "
-                "a directory or URL"
-            )
-        if self.on_changed_file == "new":
-            raise IngestMisconfigured(
-                "--after-commit (committed_files) removes files that are read once, and "
-                "--on-changed-file new (on_changed_file) reads them again when they change; leave "
-                "out one of them"
-            )
+        removal = self.committed_files, self.committed_files_age_s
+        if reason := why_not_removed(*removal, self.on_changed_file):
+            raise IngestMisconfigured(reason)
 
     def _expect_schema(self) -> None:
         """Refuse a dialect or a schema that cannot be read, or that does not have the columns."""

@@ -9,6 +9,7 @@ tried again. Runs on the thread of that work.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import time
@@ -27,6 +28,30 @@ from epochgate.spark.files.taken import TakenFile
 DELETE: Final = "delete"
 MOVE: Final = "move:"
 _PART: Final = ".epochgate-part"
+
+
+def why_not_removed(asked: str | None, age_s: float, on_changed_file: str | None) -> str | None:
+    """Return the reason why options of a removal cannot be meant; none if they can."""
+    if not (math.isfinite(age_s) and age_s >= 0):
+        return f"committed_files_age_s is {age_s}; it must be 0 or more"
+    if asked is None:
+        lacking = (
+            "--after-commit-age (committed_files_age_s) is given, and files stay; give "
+            "--after-commit (committed_files) as well"
+        )
+        return lacking if age_s else None
+    if asked != DELETE and (not asked.startswith(MOVE) or asked == MOVE):
+        return (
+            f"--after-commit (committed_files) is {asked!r}; give {DELETE}, or {MOVE}DIR with a "
+            "directory or URL"
+        )
+    if on_changed_file == "new":
+        return (
+            "--after-commit (committed_files) removes files that are read once, and "
+            "--on-changed-file new (on_changed_file) reads them again when they change; leave out "
+            "one of them"
+        )
+    return None
 
 
 class FilesNotRemoved(EpochgateError):
