@@ -50,7 +50,9 @@ class MergingWriter(TableSinkWriter):
 
     def _begin(self, table: str, schema: pa.Schema, split: Split | None) -> StagingWriter:
         self._merge.require_comparable(schema, self._where)
-        self._of_partitions, self._partition_by = self._partition_by, []
+        # Of Iceberg, the transforms of columns are told, whose values are in no names.
+        self._of_partitions = [one for one in self._partition_by if one in schema.names]
+        self._partition_by = []
         return super()._begin(table, schema.append(_MARK), None)
 
     def write(self, batch: pa.RecordBatch) -> None:
