@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +20,10 @@ from epochgate.spark.files import FileEnumeration
 from epochgate.spark.ingest.hints.hint import HintsFailed
 from epochgate.spark.ingest.hints.newer_names import NewerNames
 from tests.runtime.objects.servers import BUCKET, seaweedfs
+from tests.spark.ingest.simulated import visible
 from tests.spark.shared import session_of
 
+ROOT = Path(__file__).parents[3]
 PATIENCE_S = 60.0
 SOURCE = f"s3://{BUCKET}/in"
 
@@ -229,3 +235,42 @@ def test_a_job_takes_what_it_is_told_of_before_the_next_listing(
         until(lambda: handle.plan.committer.rows_visible == (3 if kind == "sqs" else 2))
         handle.stop()
         handle.wait()
+
+
+@pytest.mark.spark
+@pytest.mark.kills
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_row_once_although_a_notified_driver_is_killed(tmp_path: Path, queue: Queue) -> None:
+    source, target = f"s3://{BUCKET}/killed", tmp_path / "out"
+    objects = open_url(source)
+    command = [sys.executable, "-m", "epochgate", "ingest", source, str(target), "--follow"]
+    command += ["--notify", f"sqs:{queue.url}", "--checkpoint-every", "200ms", "--parallelism", "1"]
+
+    def put(numbers: range) -> None:
+        """Put objects of which each third is not said, and each third said twice."""
+        for number in numbers:
+            objects.put(f"{number:03}.csv", b"x\n%d\n" % number)
+            for _ in range(number % 3):
+                queue.say(f"killed/{number:03}.csv")
+
+    def running() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE
+        )
+
+    put(range(6))
+    with running() as first:
+        until(lambda: len(visible(target)) == 6)
+        put(range(6, 12))
+        until(lambda: len(visible(target)) > 6)
+        first.kill()
+    put(range(12, 18))
+    with running() as second:
+        until(lambda: len(visible(target)) == 18)
+        put(range(18, 24))
+        said = [number for number in range(24) if number < 18 or number % 3]
+        until(lambda: visible(target) == said)
+        second.send_signal(signal.SIGINT)
+        assert second.wait(PATIENCE_S) == 0
+    assert visible(target) == said
