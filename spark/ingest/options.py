@@ -80,9 +80,10 @@ class IngestOptions:
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
     in the table `rejected_path`, or "rescue" to keep its values that do not fit as text in a column
     `_rescued`. on_bad_file: "fail", or "skip" to leave it out and record it in the file
-    `bad_files_path`. on_changed_file: of a file whose content is another than it was: "fail", "skip" to leave the new content out and record it, "new"
-    to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
-    file must have been unmodified before it is taken, and ten times as many where its last line has
+    `bad_files_path`. on_changed_file: of a file whose content is another than it was: "fail",
+    "skip" to leave the new content out and record it, "new" to take all of it as another file's;
+    none for the same as on_bad_file. settle_s: seconds that a file must have been unmodified
+    before it is taken, and ten times as many where its last line has
     no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
     are there.
     notify: what tells of new files between two listings of all of them: "sqs:QUEUE_URL", a queue
