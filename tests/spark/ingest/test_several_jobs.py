@@ -131,7 +131,7 @@ def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
         pair(tmp_path, "b", slow, "row-tag = 'item'"),
         pair(tmp_path, "bad"),
     ]
-    path = configured(tmp_path, *tables, above=above)
+    config = configured(tmp_path, *tables, above=above)
 
     process = command(tmp_path)
     try:
@@ -170,10 +170,10 @@ def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
     sent = set().union(*map(received, collector.taken))
     assert len({dict(labels)["job_id"] for _, labels in sent}) == 2
 
-    assert main(["status", path]) == 0
+    assert main(["status", config]) == 0
     shown = capsys.readouterr().out
     assert shown.count("finished after") == 2
     assert "not begun" in shown
-    assert main(["status", path, "--json"]) == 0
+    assert main(["status", config, "--json"]) == 0
     states = [one["state"] for one in json.loads(capsys.readouterr().out)]
     assert states == ["finished", "finished", "not begun"]
