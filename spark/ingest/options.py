@@ -72,26 +72,24 @@ class IngestOptions:
     "add" for new columns, "widen" for wider types as well, not into Delta. partition_by: columns
     whose values are in the names of directories below each checkpoint, not together with a schema
     that changes; of a new table, its partitions, and for Iceberg transforms such as "day(at)".
-    file_bytes: a file of the target ends once it is as
-    large, or with its checkpoint. commit_in: "tasks" to have each task commit its part of a
-    checkpoint first, in parallel, before the driver's step; not into Iceberg. merge_on: rows
-    replace those of the target that have the same values in these columns, in Delta, Iceberg and
-    PostgreSQL; merge_order: of several such rows the greatest by these columns counts;
-    merge_delete: a condition of rows that delete (`Merge`).
+    file_bytes: a file of the target ends once it is as large, or with its checkpoint. commit_in:
+    "tasks" to have each task commit its part of a checkpoint first, in parallel, before the
+    driver's step; not into Iceberg. merge_on: rows replace those of the target that have the same
+    values in these columns, in Delta, Iceberg and PostgreSQL; merge_order: of several such rows the
+    greatest by these columns counts; merge_delete: a condition of rows that delete (`Merge`).
     on_bad_row: of a row that does not fit: "fail", which makes its file bad, or "reject" to keep it
     in the table `rejected_path`, or "rescue" to keep its values that do not fit as text in a column
-    `_rescued`. on_bad_file: "fail", or "skip" to leave it out and record it in
-    the file `bad_files_path`. on_changed_file: of a file whose content is
-    another than when it was taken: "fail", "skip" to leave the new content out and record it, "new"
-    to take all of it as another file's; none for the same as on_bad_file. settle_s: seconds that a
-    file must have been unmodified before it is taken, and ten times as many where its last line has
+    `_rescued`. on_bad_file: "fail", or "skip" to leave it out and record it in the file
+    `bad_files_path`. on_changed_file: of a file whose content is another than it was: "fail",
+    "skip" to leave the new content out and record it, "new" to take all of it as another file's;
+    none for the same as on_bad_file. settle_s: seconds that a file must have been unmodified
+    before it is taken, and ten times as many where its last line has
     no end; by default 5 when following, else 0; objects of s3:// and gs:// are complete when they
     are there.
     notify: what tells of new files between two listings of all of them: "sqs:QUEUE_URL", a queue
     that the events of the source's bucket go to; "inotify", of a local directory; "names", where
     each new object has a greater key than those before (`epochgate.spark.ingest.hints`).
     list_every_s: from one listing to the next; by default 1, and 300 with notify.
-    new_only: pass over the files that are there when the job begins.
     new_only: pass over the files that are there when the job begins. committed_files: "delete" or
     "move:DIR" for files whose rows are committed, committed_files_age_s seconds after that; none
     to keep them.
@@ -338,15 +336,8 @@ class IngestOptions:
     @property
     def dialect(self) -> Dialect:
         """The form in which the fields of CSV files are written. Raises DialectUnusable."""
-        return Dialect(
-            self.delimiter,
-            self.quote,
-            self.header,
-            self.null,
-            self.escape,
-            self.row_tag,
-            self.sheet,
-        )
+        form = self.delimiter, self.quote, self.header, self.null, self.escape
+        return Dialect(*form, self.row_tag, self.sheet)
 
     @property
     def added(self) -> SourceColumns:

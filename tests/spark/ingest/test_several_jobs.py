@@ -118,8 +118,8 @@ def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = {name: source(tmp_path, name, files=4, rows=1500) for name in ("a", "b")}
-    for path in (tmp_path / "b/in").iterdir():
-        as_xml(path)
+    for one in (tmp_path / "b/in").iterdir():
+        as_xml(one)
     collector = Collector()
     source(tmp_path, "bad", files=2, rows=50)
     (tmp_path / "bad/in/z.csv").write_text("other,columns\n1,2\n")
@@ -160,8 +160,8 @@ def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
     assert process.returncode == 2, err
     assert f"{tmp_path}/bad/out: refused: " in err
     told = json.loads(printed)["jobs"]
-    assert [one["state"] for one in told] == ["finished", "finished", "refused"]
-    assert all(one["resumed_from"] for one in told[:2])
+    assert [job["state"] for job in told] == ["finished", "finished", "refused"]
+    assert all(job["resumed_from"] for job in told[:2])
     assert "the schema changes between files" in told[2]["reason"]
     for name in ("a", "b"):
         assert visible(tmp_path / name / "out") == rows[name]
