@@ -26,7 +26,7 @@ from epochgate.fsm.closed import (
     sometimes,
     terminal,
 )
-from epochgate.models.table_owner import CLAIMED, FENCED, OWNER, TableOwner
+from epochgate.models.table_owner import FENCED, OWNER, TableOwner
 
 NOTHING, READ, CLAIM, LAST, MAKE, ENTER, NAME, WRITE = range(8)
 ASKED = "NOTHING, READ, CLAIM, LAST, MAKE, ENTER, NAME, WRITE"
@@ -131,6 +131,8 @@ class Client(Environment):
     has_rows: bool = Bool()
     will_write: bool = Bool()
     """What the machine allows next is the entry of a checkpoint."""
+    is_waiting: bool = Bool()
+    """It was not told yet how its start or its commit has ended."""
     has_begun: bool = Bool()
     """Its start has come to its end; one that fails is over."""
     will_look: bool = Bool()
@@ -190,6 +192,7 @@ class Client(Environment):
         self.read()
         self.saw_table = self.log.is_there
         self.asked = READ
+        self.is_waiting = True
 
     def read(self) -> None:
         self.is_fresh = True
@@ -202,6 +205,7 @@ class Client(Environment):
 
     def look_again(self) -> None:
         self.log.commits += 1
+        self.is_waiting = True
         self.was_last = self.log.claimant == self.driver + 1
         self.will_write = self.log.is_there
         self.will_look = self.log.is_there
@@ -280,6 +284,7 @@ class Client(Environment):
         self.asked = NOTHING
 
     def leave_all(self) -> None:
+        self.is_waiting = False
         if self.late == NOTHING:
             self.send_late()
         self.asked = NOTHING
@@ -336,15 +341,18 @@ class Client(Environment):
             self.look()
         else:
             self.will_write = False
+            self.is_waiting = False
 
     def refuse(self) -> None:
         assert self.log.claimant != self.driver + 1, "a driver is refused for a later one"
         self.will_write = False
         self.will_look = False
+        self.is_waiting = False
 
     def fail(self) -> None:
         self.will_write = False
         self.will_look = False
+        self.is_waiting = False
 
 
 class OwnedTable(ClosedSystem):
@@ -402,6 +410,13 @@ class OwnedTable(ClosedSystem):
             for d in range(self.drivers)
         )
 
+    @always("a driver that asks for nothing was told how its start or commit has ended")
+    def is_told(self) -> bool:
+        return all(
+            not self.client[d].is_waiting or self.client[d].asked != NOTHING
+            for d in range(self.drivers)
+        )
+
     @sometimes("a table of a driver from before is entered by the next")
     def is_inherited(self) -> bool:
         return self.log.maker > 0 and self.log.owner > self.log.maker
@@ -422,10 +437,6 @@ class OwnedTable(ClosedSystem):
             self.table_owner[d].state == FENCED and self.table_owner[d].tries > 0
             for d in range(self.drivers)
         )
-
-    @sometimes("a driver that has claimed finds no table at its commit")
-    def has_none(self) -> bool:
-        return any(self.table_owner[d].state == CLAIMED for d in range(self.drivers))
 
     @leads_to("what a driver asks for is answered", then="rests")
     def is_busy(self) -> bool:
