@@ -65,8 +65,8 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
         ({"merge_on": ("nr",)}, "names 'nr', and the rows .* have id, region, at, text, op"),
         ({"merge_order": ("when",)}, "names 'when', and the rows"),
         ({"merge_delete": "kind = 'D'"}, "names 'kind', and the rows"),
-        ({"merge_delete": "id = 'D'"}, "column 'id' is int64, and cannot be compared with 'D'"),
-        ({"schema": "id double, region string, at bigint, text string, op string"}, "id.* double"),
+        ({"merge_delete": "id = 'D'"}, "column 'id' is BIGINT, and cannot be compared with 'D'"),
+        ({"schema": "id double, region string, at bigint, text string, op string"}, "id.* DOUBLE"),
     ],
 )
 def test_columns_that_the_rows_lack_or_that_do_not_compare_are_refused_at_the_start(
