@@ -116,7 +116,6 @@ class ReadSplits(Machine):
     def forget(self) -> None:
         self.ended.clear()
         self.ended_after.clear()
-        self.newest_after = 0
 
 
 class FileRemoval(Machine):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import threading
+from contextlib import ExitStack
 
+from epochgate.commands.configuration import is_configuration, jobs_in
 from epochgate.exit_codes import codes_of
 
 HELP = "show a job in the browser, running or ended"
@@ -18,6 +22,8 @@ EPILOG = f"""\
 examples:
   epochgate ui table                     of `epochgate ingest incoming table`
   epochgate ui s3://jobs/orders          of a job's checkpoints in an object store
+  epochgate ui jobs.toml                 each job of a file of `ingest --config`,
+                                         on ports one after the other
   epochgate ui table --controls controls beside it, which batch ran with what
   curl http://127.0.0.1:7358/jobs        JSON, as from Flink
 
@@ -56,10 +62,29 @@ def run(arguments: argparse.Namespace) -> int:
     from epochgate.jobs.seen import Job
     from epochgate.jobs.site import JobSite
     from epochgate.pages.serving import Server
+    from epochgate.runtime.observing.status import NothingToSee
 
-    job = Job(arguments.directory)
-    state = job.status().state
-    server = Server(JobSite(job, arguments.controls).answer, arguments.host, arguments.port)
-    print(f"{arguments.directory} ({state}) at {server.url} (Ctrl-C ends it)", flush=True)
-    server.run_until_interrupted()
+    places = [arguments.directory]
+    if is_configuration(arguments.directory):
+        places = list(jobs_in(arguments.directory).values())
+    servers: list[Server] = []
+    for place in places:
+        job = Job(place)
+        try:
+            state = job.status().state
+        except NothingToSee as error:
+            if len(places) == 1:
+                raise
+            print(f"{place}: {error}", file=sys.stderr)
+            continue
+        port = arguments.port + len(servers) if arguments.port else 0
+        servers.append(Server(JobSite(job, arguments.controls).answer, arguments.host, port))
+        print(f"{place} ({state}) at {servers[-1].url} (Ctrl-C ends it)", flush=True)
+    if not servers:
+        raise NothingToSee(f"no job of {arguments.directory} has begun yet")
+    with ExitStack() as stack:
+        for server in servers[:-1]:
+            threading.Thread(target=server.run, daemon=True).start()
+            stack.callback(server.close)
+        servers[-1].run_until_interrupted()
     return 0

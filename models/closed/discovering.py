@@ -73,9 +73,11 @@ class FoundFiles(ClosedSystem):
     def is_taken_once(self) -> bool:
         return all(self.file[f].taken <= 1 for f in range(self.files))
 
-    @always("T2: while nothing is under way, a timer runs that ends it")
+    @always("T2: while nothing is under way, timers run to the next listing and the next question")
     def is_timed(self) -> bool:
-        return self.discovery.state != RESTING or self.source.is_waiting
+        return self.discovery.state != RESTING or (
+            self.source.is_waiting and self.source.is_resting
+        )
 
     @sometimes("a file is found by its hint")
     def is_found_by_hint(self) -> bool:

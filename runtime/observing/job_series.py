@@ -78,6 +78,11 @@ class JobSeries(JobListener):
         if isinstance(event, Committed):
             self._now.committed = event.figures
 
+    @property
+    def job_id(self) -> str:
+        """The job's id, empty until it has started."""
+        return self._named.job_id
+
     def collect(self) -> Iterator[Metric]:
         """The series of now."""
         return self._named.collect()

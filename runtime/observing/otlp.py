@@ -78,6 +78,8 @@ class OtlpSender(JobSeries):
         is_last = False
         while not is_last:
             is_last = self._is_closing.wait(self._interval_s)
+            if not self.job_id:
+                continue  # nothing has begun that could be told of
             try:
                 self._send()
             except self._wrong as error:

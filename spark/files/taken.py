@@ -80,7 +80,7 @@ class _OpenFile(NamedTuple):
     """The part of a file that is held: the beginnings of its splits, their share, their figures."""
 
     starts: tuple[int, ...] = ()
-    share: Fraction = Fraction(0)
+    share: int | Fraction = 0
     rows: int = 0
     rejected: int = 0
     is_part: bool = False

@@ -112,9 +112,9 @@ class IngestOptions:
     directory that is not there yet begins. allow_dropped_state: ids of operators of then whose
     state may be left behind.
 
-    Raises IngestMisconfigured, NotifyUnusable, TargetUnreadable, InvalidRestartStrategy,
-    TransformNotCallable, EncodingUnusable, DialectUnusable, SchemaUnreadable, SourceColumnUnusable,
-    TransformUnclear, MergeUnusable or ConditionWrong.
+    Raises IngestMisconfigured, NotifyUnusable, NotFollowed, ListingUnusable, TargetUnreadable,
+    MergeUnusable, InvalidRestartStrategy, TransformNotCallable, EncodingUnusable, DialectUnusable,
+    SchemaUnreadable, SourceColumnUnusable, TransformUnclear or ConditionWrong.
     """
 
     source: str
@@ -207,7 +207,7 @@ class IngestOptions:
         self._expect_one_of("schema_evolution", get_args(SchemaEvolution))
         self._expect_target()
         self._expect_schema()
-        self._expect_notify()
+        expect_notify(self.notify, self.list_every_s, self.source_path, is_followed=self.follow)
         self._expect_removal()
         self._expect_one_of("on_changed_file", get_args(OnChangedFile))
         usable_encoding(self.encoding)
@@ -259,18 +259,6 @@ class IngestOptions:
                     "target delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE or postgres:DSN#TABLE"
                 )
             self.merge.require_possible(self.commit_in, self.schema_evolution)
-
-    def _expect_notify(self) -> None:
-        if self.list_every_s is not None:
-            self._expect_positive("list_every_s")
-        given = next((n for n in ("notify", "list_every_s") if getattr(self, n) is not None), None)
-        if given is not None and not self.follow:
-            raise IngestMisconfigured(
-                f"--{given.removesuffix('_s').replace('_', '-')} ({given} in Python) is for a "
-                "source that is followed; give --follow (follow=True) as well, or leave it out"
-            )
-        if self.notify is not None:
-            expect_notify(self.notify, self.source_path)
 
     def _expect_removal(self) -> None:
         asked, age_s = self.committed_files, self.committed_files_age_s

@@ -1,5 +1,5 @@
-"""What is made of the figures of `make bench-ingest-peers`, and that a load is started, killed and
-counted; the other loaders are tried where their environment is.
+"""Loads of `make bench-ingest-peers` are started, killed and counted, by a loader of the test's
+own, and tables are made of figures that are known.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def test_a_loader_that_loses_rows_or_ends_with_an_error_has_failed(
 
 def test_files_have_the_same_rows_whatever_their_kind(tmp_path: Path, source: Source) -> None:
     other = Source(tmp_path / "csv", "csv", 3, 5).write()
-    of_csv = duckdb.sql(f"from read_csv('{other.folder}/*') order by id").fetchall()
-    of_parquet = duckdb.sql(f"from read_parquet('{source.folder}/*') order by id").fetchall()
+    of_csv = duckdb.execute(f"from read_csv('{other.folder}/*') order by id").fetchall()
+    of_parquet = duckdb.execute(f"from read_parquet('{source.folder}/*') order by id").fetchall()
     assert of_csv == of_parquet
     assert len({path.stat().st_mtime for path in source.folder.iterdir()}) == 3
 

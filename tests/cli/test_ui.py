@@ -15,7 +15,7 @@ from epochgate.cli import main
 from epochgate.jobs import seen
 from epochgate.jobs.seen import Job
 from epochgate.jobs.site import JobSite
-from epochgate.pages.serving import Request
+from epochgate.pages.serving import Request, Server
 from epochgate.runtime.observing.history import History
 from epochgate.runtime.observing.status import RunStatus, status_of
 from epochgate.runtime.store import ObjectCheckpointStore
@@ -170,3 +170,24 @@ def test_misuse_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["ui", place, "--port", "99999"]) == 2
     assert main(["ui", place, "--host", "192.0.2.1", "--port", "0"]) == 2
     assert "cannot listen on 192.0.2.1" in capsys.readouterr().err
+
+
+def test_each_job_of_a_file_has_its_pages(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [("a", place), ("b", place), ("c", tmp_path / "none")]
+    lines = [f"[[ingest]]\ntarget = '{name}'\ncheckpoint-dir = '{at}'\n" for name, at in jobs]
+    (tmp_path / "jobs.toml").write_text("\n".join(lines))
+    answers: list[str] = []
+
+    def until_interrupted(server: Server) -> None:
+        shown = capsys.readouterr()
+        urls = re.findall(r" at (http\S+) ", shown.out)
+        assert urls[1] == server.url
+        answers.append(asked(urls[0], "/jobs")[1])
+        assert "none" in shown.err
+        server._server.server_close()
+
+    monkeypatch.setattr(Server, "run_until_interrupted", until_interrupted)
+    assert main(["ui", str(tmp_path / "jobs.toml"), "--port", "0"]) == 0
+    assert answers

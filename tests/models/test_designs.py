@@ -61,7 +61,7 @@ SIZES: dict[type[ClosedSystem] | ClosedSystem, Size] = {
     CompactingJob(K=2): Size(99550, 253119),
     PipelineTasks: Size(233103, 845199),
     ChangedSetting: Size(25914, 67849),
-    FiledSource: Size(56357, 161599),
+    FiledSource: Size(62766, 177997),
     FloodedTask(said=1): Size(1149111, 4310093),
     PlacedTask(hosts=2): Size(672346, 4089954),
     ResidentTask: Size(2390, 3374),

@@ -79,7 +79,7 @@ TESTS: dict[type[System], tuple[str, ...]] = {
     ),
     SplitAssignments: OF_SOURCES,
     Discoveries: ("tests/spark/ingest/test_discovering.py",),
-    SplitsRead: ("tests/spark/ingest/test_read_files.py",),
+    SplitsRead: ("tests/spark/ingest/test_read_splits.py",),
     Compactions: ("tests/spark/compaction/test_steps.py",),
     QueryBatches: ("tests/spark/streaming/test_steps.py",),
     BatchDecisions: (

@@ -70,6 +70,34 @@ WAITING_TAKEN = (
 )
 
 OF_REASON: dict[str, tuple[str, ...]] = {
+    "a split that is told or held twice counts once": (
+        "reading: end from any state: remember twice",
+    ),
+    "the first time leaves nothing that the second would hold or release": (
+        "reading: complete from owed when holds_all: hold_covered twice",
+        "reading: complete from owed when not holds_all: hold_covered twice",
+        "reading: rejoin from owed: forget twice",
+        "removal: commit from due when covers_all: release_covered twice",
+        "removal: commit from due when not covers_all: release_covered twice",
+    ),
+    "nothing is kept in this state, so that the row does nothing there": (
+        "reading: complete from owed when holds_all: also from held",
+        "reading: complete from owed when not holds_all: also from held",
+        "reading: rejoin from owed: also from held",
+        "removal: commit from due when covers_all: also from kept",
+        "removal: commit from due when not covers_all: also from kept",
+    ),
+    "where nothing is kept, the state makes no difference to what follows": (
+        "reading: rejoin from owed: to owed",
+        "removal.covers_all: `self.newest_by <= checkpoint` -> `self.newest_by < checkpoint`",
+    ),
+    "the row before it takes the other case": (
+        "reading: complete from owed when not holds_all: regardless of holds_all",
+        "removal: commit from due when not covers_all: regardless of covers_all",
+    ),
+    "the newest is the same, whichever of two equal ones it is": (
+        "removal.remember: `checkpoint > self.newest_by` -> `checkpoint >= self.newest_by`",
+    ),
     SAME_VALUE: (
         "changes: resume from any state when goes_on: take_kept twice",
         "changes: resume from any state when not goes_on: take_configured twice",
@@ -125,6 +153,7 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "send_window: freed from awaited when not has_room: also from quiet",
     ),
     SHADOWED: (
+        "table_owner: overtaken from entering when may_retry: also from making",
         "control_update: broken from writing when has_tried: also from reading",
         *(
             f"batch_plan: broken from fetching: also from {state}"

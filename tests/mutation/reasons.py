@@ -55,6 +55,7 @@ ONE_ASKED = (
     "scenario has two"
 )
 
+DUE_FIRST = "the row for a listing that is due is asked first"
 IN_ORDER = "the rows ask in order where the number lies, and a number lies in one place"
 
 MADE_WHOLE = "what makes a checkpoint whole has not come before: it would have made it whole then"
@@ -90,6 +91,11 @@ EQUIVALENT: dict[str, str] = {
     "is_mine": "the row for the update's own number is asked first",
     "control_update.ask_forget: `self.version + later > self.system.retained` -> "
     "`self.version + later >= self.system.retained`": ("0 is for none, whichever branch says it"),
+    "discovery: silent from hearing when not is_listing_due and has_unsettled: regardless of "
+    "is_listing_due": DUE_FIRST,
+    "discovery: confirmed from confirming when not is_listing_due: regardless of is_listing_due": (
+        DUE_FIRST
+    ),
     "query_batch: looked from looking when not is_strange and not is_behind and is_ahead: "
     "regardless of is_behind": IN_ORDER,
     "query_batch: looked from looking when not is_strange and not is_behind and not is_ahead and "

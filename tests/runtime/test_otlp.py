@@ -19,7 +19,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from epochgate.runtime.api.reports import JobReport
 from epochgate.runtime.observing import otlp
 from epochgate.runtime.observing.job_series import JobSeries, MetricsUnavailable
+from epochgate.runtime.observing.listening import Listening
 from epochgate.runtime.observing.otlp import OtlpSender
+from epochgate.runtime.store import CheckpointShelf, InMemoryCheckpointStore
 from tests.runtime.test_history import WHOLE
 
 Point = tuple[str, tuple[tuple[str, str], ...]]
@@ -130,6 +132,17 @@ def test_a_collector_is_told_what_the_page_shows(
     assert attributes == (("deployment.environment", "test"), ("service.name", "epochgate"))
     counters = [one for one in request.resource_metrics[0].scope_metrics[0].metrics if one.sum]
     assert all(point.start_time_unix_nano for one in counters for point in one.sum.data_points)
+
+
+def test_a_job_has_a_sender_where_one_is_asked_for(collector: Collector) -> None:
+    store = InMemoryCheckpointStore(CheckpointShelf(), job_id="job")
+    listening = Listening([], store, False, otlp=collector.url)
+    for one in listening.listeners:
+        one.begin(JobReport())
+        one.on_event(WHOLE[0])
+        one.close()
+    (request,) = collector.taken
+    assert ("epochgate_job_subtasks", (("job_id", "job"),)) in received(request)
 
 
 def test_it_is_told_again_and_again(collector: Collector) -> None:

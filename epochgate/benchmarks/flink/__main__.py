@@ -10,19 +10,13 @@ from datetime import date
 from pathlib import Path
 
 from epochgate.benchmarks import machine, page
+from epochgate.benchmarks.asked import at_least_one
 from epochgate.benchmarks.flink.measuring import ROUNDS, SUBTASKS, Effort, measure
 from epochgate.benchmarks.flink.tables import QUESTIONS, tables
 from epochgate.console import note
 from epochgate.errors import EpochgateError
 
 PAGE = Path("docs/flink.md")
-
-
-def at_least_one(text: str) -> int:
-    """Return the number; ArgumentTypeError for none, and for less than 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
-    return int(text)
 
 
 def main(arguments: list[str] | None = None) -> int:

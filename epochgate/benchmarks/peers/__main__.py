@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from epochgate.benchmarks import machine, page
-from epochgate.benchmarks.flink.__main__ import at_least_one
+from epochgate.benchmarks.asked import at_least_one, not_negative
 from epochgate.benchmarks.peers import tables
 from epochgate.benchmarks.peers.installation import versions
 from epochgate.benchmarks.peers.loaders import LOADERS
@@ -19,11 +19,6 @@ from epochgate.console import note
 from epochgate.errors import EpochgateError
 
 PAGE = Path("docs/comparison-ingest.md")
-
-
-def not_negative(text: str) -> int:
-    """Return the number; ArgumentTypeError for none."""
-    return 0 if text == "0" else at_least_one(text)
 
 
 def main(arguments: list[str] | None = None) -> int:

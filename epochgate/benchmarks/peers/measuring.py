@@ -121,9 +121,11 @@ def load(loader: Loader, source: Source, place: Place) -> Taken:
     with ProcessorTime() as used:
         started_s = time.monotonic()
         child = Child(loader.start(source, place))
-        code = child.wait()
-        seconds = time.monotonic() - started_s
-    said = child.close()
+        try:
+            code = child.wait()
+            seconds = time.monotonic() - started_s
+        finally:
+            said = child.close()
     if code != 0:
         told = f"exit code {code}" if code is not None else f"not done after {TIMEOUT_S:g} s"
         raise LoaderFailed(loader.title, f"{told}\n{said}")
@@ -156,17 +158,20 @@ def killed(
     outcome = Killed(loads=1)
     for _ in range(KILLS_PER_LOAD):
         child = Child(loader.start(source, place))
-        has_ended = child.wait(chance.uniform(*moments)) is not None
-        child.close()
+        try:
+            has_ended = child.wait(chance.uniform(*moments)) is not None
+        finally:
+            child.close()
         outcome.kills += not has_ended
+    loaded = 0
     for _ in range(STARTS_MAX):
         try:
             load(loader, source, place)
-            break
+            loaded += 1
         except LoaderFailed as failed:
             outcome.failures.append(str(failed.args[1]))
-    with contextlib.suppress(LoaderFailed):
-        load(loader, source, place)
+        if loaded == 2:
+            break
     found = place.found()
     outcome.lost, outcome.doubled = found.lost(source), found.doubled
     return outcome

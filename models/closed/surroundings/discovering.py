@@ -120,6 +120,10 @@ class HintedSource(Environment):
     """A file was still being written when it was looked at."""
     has_hinted: bool = Bool()
     """A file was found by its hint."""
+    has_heard: bool = Bool()
+    """There was an answer with hints, which are to be looked at."""
+    in_a_row: int = Int("slowest")
+    """The failures of the queue since it has answered last."""
     losses: int = Int("losses")
     doubles: int = Int("doubles")
     failures: int = Int("F")
@@ -241,10 +245,13 @@ class HintedSource(Environment):
 
     def tell_heard(self) -> None:
         self.asked = NOTHING
+        self.in_a_row = 0
+        self.has_heard = True
         self.system.discovery.heard()
 
     def tell_silent(self) -> None:
         self.asked = NOTHING
+        self.in_a_row = 0
         self.system.discovery.silent(self.is_unsettled)
 
     def note_unsettled(self) -> None:
@@ -252,11 +259,14 @@ class HintedSource(Environment):
 
     def tell_failed(self) -> None:
         self.asked = NOTHING
+        if self.in_a_row < self.system.slowest:
+            self.in_a_row += 1
         self.forget_answer()
         self.system.discovery.failed()
 
     def see_given(self) -> None:
         self.is_unsettled = False
+        self.has_heard = False
         for f in range(self.system.files):
             self.system.file[f].is_seen = self.system.file[f].is_told
             if self.system.file[f].is_seen and not self.system.file[f].is_known:
@@ -305,6 +315,8 @@ class HintedSource(Environment):
         self.asked = NOTHING
         self.is_waiting = False
         self.is_resting = False
+        self.in_a_row = 0
+        self.has_heard = False
         self.is_unsettled = False
         self.forget_answer()
         for f in range(self.system.files):
@@ -330,6 +342,7 @@ class HintedSource(Environment):
 
     def look(self) -> None:
         self.ask(LOOK)
+        assert self.has_heard or self.is_unsettled, "there is something to look at"
 
     def take_found(self) -> None:
         for f in range(self.system.files):
@@ -349,8 +362,13 @@ class HintedSource(Environment):
             )
 
     def wait(self) -> None:
+        assert not self.is_waiting, "the time to the next listing runs once"
+        for f in range(self.system.files):
+            assert not self.system.file[f].is_seen, "what a listing has found is taken before"
         self.is_waiting = True
 
     def rest(self, failures: int) -> None:
-        assert failures > 0, "a queue is left alone after a failure"
+        assert failures == self.in_a_row, "the longer a queue fails, the longer it is left alone"
+        assert not self.is_resting, "it is left alone once at a time"
+        assert self.asked == NOTHING, "it is left alone before anything else begins"
         self.is_resting = True

@@ -349,4 +349,5 @@ class FilingJob(Environment):
     # port `files`
 
     def release(self, file: int) -> None:
+        assert file == 1, "it is the file that was held"
         self.is_removed = True

@@ -183,7 +183,7 @@ BROKEN: dict[str, Broken] = {
     ),
     "discovering.waits_for_queue": Broken(
         discovering.WaitsForQueue,
-        "T2: while nothing is under way, a timer runs that ends it",
+        "T2: while nothing is under way, timers run to the next listing and the next question",
         2,
         "source.refuse",
     ),

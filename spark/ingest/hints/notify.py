@@ -6,6 +6,7 @@ queue is made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -35,8 +36,43 @@ class NotifyUnusable(UsageError):
         )
 
 
-def expect_notify(given: str, source: str) -> None:
-    """Raise NotifyUnusable unless this can be a queue for the source, and ExtraMissing."""
+class NotFollowed(UsageError):
+    """An option is for sources that are followed: its name in Python."""
+
+    def __str__(self) -> str:
+        name = self.args[0]
+        return (
+            f"--{name.removesuffix('_s').replace('_', '-')} ({name} in Python) is for a source "
+            "that is followed; give --follow (follow=True) as well, or leave it out"
+        )
+
+
+class ListingUnusable(UsageError):
+    """The time from one listing to the next is none: the value."""
+
+    def __str__(self) -> str:
+        return (
+            f"--list-every {self.args[0]:g} (list_every_s in Python) must be a number of seconds "
+            "above 0"
+        )
+
+
+def expect_notify(
+    given: str | None, list_every_s: float | None, source: str, *, is_followed: bool
+) -> None:
+    """Raise NotifyUnusable unless `given` can be a queue for the source, NotFollowed for one that
+    is not followed, ListingUnusable, and ExtraMissing.
+    """
+    asked = {"list_every_s": list_every_s, "notify": given}
+    if not is_followed and (name := next((n for n in asked if asked[n] is not None), None)):
+        raise NotFollowed(name)
+    if list_every_s is not None and not (math.isfinite(list_every_s) and list_every_s > 0):
+        raise ListingUnusable(list_every_s)
+    if given is not None:
+        _expect_queue(given, source)
+
+
+def _expect_queue(given: str, source: str) -> None:
     if given.startswith(SQS):
         if not given.removeprefix(SQS).startswith(("https://", "http://")):
             raise NotifyUnusable(given, "write sqs: and the URL of the queue, https://sqs...")

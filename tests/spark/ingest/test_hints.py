@@ -12,8 +12,13 @@ from epochgate.jobs.totals import totals
 from epochgate.runtime.observing.run_summary import RunSummary
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.ingest.hints.events import objects_in
-from epochgate.spark.ingest.hints.notify import NotifyUnusable, expect_notify
-from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
+from epochgate.spark.ingest.hints.notify import (
+    ListingUnusable,
+    NotFollowed,
+    NotifyUnusable,
+    expect_notify,
+)
+from epochgate.spark.ingest.options import IngestOptions
 
 
 def event(key: str, name: str = "ObjectCreated:Put", bucket: str = "in") -> dict[str, Any]:
@@ -117,14 +122,16 @@ def test_a_queue_that_is_none_for_the_source_is_refused(
     notify: str, source: str, says: str
 ) -> None:
     with pytest.raises(NotifyUnusable, match=says):
-        expect_notify(notify, source)
+        expect_notify(notify, None, source, is_followed=True)
 
 
 def test_options_of_a_followed_source_are_refused_without_follow() -> None:
-    with pytest.raises(IngestMisconfigured, match=r"--notify \(notify in Python\)"):
+    with pytest.raises(NotFollowed, match=r"--notify \(notify in Python\)"):
         IngestOptions("s3://in", "out", notify="names")
-    with pytest.raises(IngestMisconfigured, match="--list-every"):
+    with pytest.raises(NotFollowed, match="--list-every"):
         IngestOptions("in", "out", list_every_s=5.0)
+    with pytest.raises(ListingUnusable, match="above 0"):
+        IngestOptions("in", "out", follow=True, list_every_s=0.0)
     assert IngestOptions("in", "out").follow_every_s is None
     assert IngestOptions("in", "out", follow=True).follow_every_s == 1.0
     named = IngestOptions("s3://in", "out", follow=True, notify="names")

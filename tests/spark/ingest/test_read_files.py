@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from epochgate.runtime import CoordinatorContext
-from epochgate.runtime.source import SourceCoordinator
 from epochgate.runtime.testing.faulty_filesystem import Fault
-from epochgate.spark.files import FileEnumeration, SkippedFile
-from epochgate.spark.files.known_segments import KnownSegments
+from epochgate.spark.files import SkippedFile
 from epochgate.spark.files.split import FileSplit
-from epochgate.spark.files.taken import EndedSplit, TakenFile
-from epochgate.spark.ingest.file_enumerator import EnumeratedFileSource, FirstLook
+from epochgate.spark.files.taken import EndedSplit
 from epochgate.spark.ingest.file_source import FileReader
 from epochgate.spark.ingest.found_files import files_at
-from tests.runtime.source.by_hand import HandContext, HandJob
 from tests.spark.ingest.simulated import (
     SimulatedIngest,
     options_for,
@@ -25,113 +20,6 @@ from tests.spark.ingest.simulated import (
     visible,
     write_source,
 )
-
-
-class ReadingJob(HandJob):
-    """The coordinator of the files in `in`, whose records are looked at."""
-
-    def __init__(self, tmp_path: Path, split_bytes_target: int = 1 << 20) -> None:
-        self.segments = KnownSegments(tmp_path / "known")
-
-        def fresh() -> FileEnumeration:
-            return FileEnumeration(
-                tmp_path / "in", segments=self.segments, split_bytes_target=split_bytes_target
-            )
-
-        first = fresh()
-        first.discover()
-        self.splits = list(first.pending)
-        self.files = EnumeratedFileSource(
-            fresh, FirstLook(0, first), self.segments, is_recorded=True
-        )
-        self.context = HandContext()
-        self.coordinator = SourceCoordinator(cast(CoordinatorContext, self.context), self.files)
-        self.coordinator.start()
-        for subtask in range(2):
-            self.registered(subtask)
-
-    def ends(self, subtask: int, split: FileSplit, after: int, attempt: int = 0) -> None:
-        """A reader has asked for a split, which is this one, and has read it to its end."""
-        told = [*EndedSplit(split, 10, 1, False).to_list(), after]
-        self.say(subtask, "source event", told, attempt=attempt)
-
-    def completes(self, checkpoint_id: int) -> None:
-        self.coordinator.notify_checkpoint_complete(checkpoint_id)
-
-    @property
-    def records(self) -> list[TakenFile]:
-        enumerator: Any = self.files.enumerator
-        return list(enumerator._files.taken.records(self.segments))
-
-    def recorded(self) -> list[tuple[str, int]]:
-        return [(Path(one.path).name, one.checkpoint_id) for one in self.records]
-
-
-def test_a_file_is_held_by_the_first_checkpoint_after_the_end_of_its_last_split(
-    tmp_path: Path,
-) -> None:
-    write_source(tmp_path, files=1)
-    job = ReadingJob(tmp_path, split_bytes_target=80)
-    first, second = job.splits
-    for subtask in (0, 1):
-        job.say(subtask, "request")
-    job.checkpoint(1)
-    job.ends(0, first, after=0)
-    job.ends(1, second, after=1)
-    job.completes(1)
-    assert job.recorded() == [], "the second reader has read on behind its snapshot"
-    job.checkpoint(2)
-    job.completes(2)
-    assert job.recorded() == [("000000.csv", 2)]
-    assert (job.records[0].rows, job.records[0].rejected) == (20, 2)
-
-
-def test_what_a_reader_has_told_that_has_failed_since_does_not_count(tmp_path: Path) -> None:
-    write_source(tmp_path, files=1)
-    job = ReadingJob(tmp_path)
-    (split,) = job.splits
-    job.say(0, "request")
-    job.checkpoint(1)
-    job.completes(1)
-    job.ends(0, split, after=1)
-    job.failed(0, back_to=1)
-    job.registered(0, attempt=1)
-    job.checkpoint(2)
-    job.completes(2)
-    assert job.recorded() == [], "it reads the split again"
-    job.ends(0, split, after=2, attempt=1)
-    job.checkpoint(3)
-    job.completes(3)
-    assert job.recorded() == [("000000.csv", 3)]
-
-
-def test_what_a_reader_tells_again_counts_once(tmp_path: Path) -> None:
-    write_source(tmp_path, files=1)
-    job = ReadingJob(tmp_path, split_bytes_target=80)
-    first, second = job.splits
-    for subtask in (0, 1):
-        job.say(subtask, "request")
-    job.ends(0, first, after=0)
-    job.checkpoint(1)
-    job.completes(1)
-    job.failed(0, back_to=1)
-    job.registered(0, attempt=1)
-    job.ends(0, first, after=0, attempt=1)
-    job.ends(1, second, after=1)
-    job.checkpoint(2)
-    job.completes(2)
-    assert [(one.rows, one.rejected) for one in job.records] == [(20, 2)]
-
-
-def test_a_missed_notice_is_made_up_for_by_the_next(tmp_path: Path) -> None:
-    write_source(tmp_path, files=1)
-    job = ReadingJob(tmp_path)
-    job.say(0, "request")
-    job.ends(0, job.splits[0], after=0)
-    job.checkpoint(1)
-    job.checkpoint(2)
-    job.completes(2)
-    assert job.recorded() == [("000000.csv", 2)]
 
 
 def test_a_reader_tells_of_an_end_until_a_checkpoint_has_it() -> None:

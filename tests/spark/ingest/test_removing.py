@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from obstore.store import MemoryStore
@@ -12,14 +12,12 @@ from obstore.store import MemoryStore
 from epochgate.runtime.objects.client import ObstoreObjects
 from epochgate.runtime.testing.faulty_filesystem import Fault
 from epochgate.spark.files.content import Stamp
-from epochgate.spark.files.split import FileSplit
-from epochgate.spark.files.taken import EndedSplit, TakenFile, TakenFiles
+from epochgate.spark.files.taken import TakenFile
 from epochgate.spark.ingest.found_files import files_at
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import plan_ingest
-from epochgate.spark.ingest.read_files import ReadFiles
 from epochgate.spark.ingest.removal_options import ArchiveInSource, removal_of
-from epochgate.spark.ingest.removing import DueFiles, FilesNotRemoved, Removal
+from epochgate.spark.ingest.removing import Removal
 from tests.spark.ingest.simulated import (
     SimulatedIngest,
     options_for,
@@ -28,102 +26,6 @@ from tests.spark.ingest.simulated import (
     write_source,
 )
 from tests.spark.ingest.test_simulated import When
-
-
-def split(name: str, start: int = 0, end: int = 10) -> FileSplit:
-    return FileSplit(name, "csv", "none", 10, 7, start, end)
-
-
-class Kept:
-    """A source of which two readers have read, and the files that may go."""
-
-    def __init__(self, given_up: tuple[range, ...] = (), age_s: float = 0.0) -> None:
-        self.time_s = 100.0
-        self.gone: list[str] = []
-        self.must_fail = False
-        removal: Any = self
-        self.due = DueFiles(removal, age_s, lambda: self.time_s)
-        self.files = ReadFiles(TakenFiles(), 2, 0, self.due, given_up, lambda: self.time_s)
-
-    def remove(self, record: TakenFile) -> bool:
-        if self.must_fail:
-            raise PermissionError(13, "Permission denied", record.path)
-        self.gone.append(record.path)
-        return True
-
-    def read(self, subtask: int, one: FileSplit, after: int = 0, *, is_part: bool = False) -> None:
-        self.files.given_out(one)
-        self.files.ended(subtask, [*EndedSplit(one, 5, 0, is_part).to_list(), after])
-
-
-def test_a_file_goes_with_the_commit_of_the_checkpoint_that_holds_it() -> None:
-    kept = Kept()
-    kept.read(0, split("a", 0, 5))
-    kept.files.completed(1)
-    kept.read(1, split("a", 5, 10), after=1)
-    kept.files.completed(2)
-    kept.files.committed(1)
-    assert kept.gone == []
-    kept.files.committed(2)
-    assert kept.gone == ["a"]
-    kept.files.committed(3)
-    assert kept.gone == ["a"]
-
-
-def test_a_commit_also_lets_files_of_earlier_checkpoints_go() -> None:
-    kept = Kept()
-    kept.read(0, split("a"))
-    kept.files.completed(1)
-    kept.read(0, split("b"), after=1)
-    kept.files.completed(2)
-    kept.files.committed(5)
-    assert kept.gone == ["a", "b"]
-
-
-def test_a_file_that_was_left_out_in_part_stays() -> None:
-    kept = Kept()
-    kept.read(0, split("a"), is_part=True)
-    kept.files.completed(1)
-    kept.files.committed(1)
-    assert kept.gone == []
-
-
-def test_a_file_with_rows_in_a_checkpoint_that_was_given_up_stays() -> None:
-    kept = Kept(given_up=(range(2, 3),))
-    kept.read(0, split("a"))
-    kept.files.completed(1)
-    kept.read(0, split("b"), after=1)
-    kept.files.completed(2)
-    kept.read(0, split("c"), after=2)
-    kept.files.completed(3)
-    kept.files.committed(3)
-    assert kept.gone == ["a", "c"]
-
-
-def test_a_file_stays_for_its_age() -> None:
-    kept = Kept(age_s=60.0)
-    kept.read(0, split("a"))
-    kept.files.completed(1)
-    kept.files.committed(1)
-    kept.time_s += 59.0
-    kept.files.committed(2)
-    assert kept.gone == []
-    kept.time_s += 1.0
-    kept.files.committed(3)
-    assert kept.gone == ["a"]
-
-
-def test_what_cannot_be_removed_is_tried_again() -> None:
-    kept = Kept()
-    kept.read(0, split("a"))
-    kept.read(1, split("b"))
-    kept.files.completed(1)
-    kept.must_fail = True
-    with pytest.raises(FilesNotRemoved, match=r"'a', and 1 more, .*Permission denied"):
-        kept.files.committed(1)
-    kept.must_fail = False
-    kept.files.committed(1)
-    assert kept.gone == ["a", "b"]
 
 
 def record_of(path: Path) -> TakenFile:

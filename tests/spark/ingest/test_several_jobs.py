@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from epochgate.cli import main
+from tests.runtime.test_otlp import Collector, received
 from tests.spark.ingest.simulated import visible, write_source
 from tests.spark.running import wait_for
 
@@ -38,6 +39,15 @@ def pair(tmp_path: Path, name: str, *more: str) -> str:
 def source(tmp_path: Path, name: str, **made: Any) -> list[int]:
     (tmp_path / name).mkdir(exist_ok=True)
     return write_source(tmp_path / name, **made)
+
+
+def as_xml(path: Path) -> None:
+    """Write the rows of a CSV file as XML instead."""
+    _, *lines = path.read_text().splitlines()
+    pairs = (line.split(",") for line in lines)
+    items = "\n".join(f"<item><x>{x}</x><name>{name}</name></item>" for x, name in pairs)
+    path.with_suffix(".xml").write_text(f"<all>\n{items}\n</all>\n")
+    path.unlink()
 
 
 def has_rows(target: Path) -> bool:
@@ -108,12 +118,20 @@ def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = {name: source(tmp_path, name, files=4, rows=1500) for name in ("a", "b")}
+    for path in (tmp_path / "b/in").iterdir():
+        as_xml(path)
+    collector = Collector()
     source(tmp_path, "bad", files=2, rows=50)
     (tmp_path / "bad/in/z.csv").write_text("other,columns\n1,2\n")
     above = "parallelism = 1\ncheckpoint-every = '300ms'\nmetrics-port = 0\nrestart = 'none'"
+    above += f"\notlp = '{collector.url}'"
     slow = "rows-per-second = 1500"
-    tables = [pair(tmp_path, "a", slow), pair(tmp_path, "b", slow), pair(tmp_path, "bad")]
-    path = configured(tmp_path, *tables, above=above)
+    tables = [
+        pair(tmp_path, "a", slow),
+        pair(tmp_path, "b", slow, "row-tag = 'item'"),
+        pair(tmp_path, "bad"),
+    ]
+    config = configured(tmp_path, *tables, above=above)
 
     process = command(tmp_path)
     try:
@@ -148,11 +166,14 @@ def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
     for name in ("a", "b"):
         assert visible(tmp_path / name / "out") == rows[name]
     assert not (tmp_path / "bad/out").exists()
+    collector.close()
+    sent = set().union(*map(received, collector.taken))
+    assert len({dict(labels)["job_id"] for _, labels in sent}) == 2
 
-    assert main(["status", path]) == 0
+    assert main(["status", config]) == 0
     shown = capsys.readouterr().out
     assert shown.count("finished after") == 2
     assert "not begun" in shown
-    assert main(["status", path, "--json"]) == 0
+    assert main(["status", config, "--json"]) == 0
     states = [one["state"] for one in json.loads(capsys.readouterr().out)]
     assert states == ["finished", "finished", "not begun"]

@@ -50,7 +50,7 @@ KINDS = [
     "postgres",
     pytest.param("postgres, merging", marks=pytest.mark.extended),
     "postgres, told",
-    pytest.param("postgres, growing", marks=pytest.mark.extended),
+    pytest.param("postgres, growing", marks=pytest.mark.deep),
     "postgres, in tasks",
 ]
 

@@ -1,0 +1,1 @@
+"""Programs that the Python of the other loaders runs."""
