@@ -64,6 +64,7 @@ class TableRows:
         self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
         self._is_told, self._evolution = False, evolution
+        self._altering: list[str] = []
 
     def _move_all(self, run: Run, parts: Sequence[Part], checkpoint: int) -> int:
         """Move or merge the rows of these parts. Return how many more rows the table has. Raises
@@ -137,6 +138,35 @@ class TableRows:
         taken = run(self._insertion(), names, keys=keys, checkpoint=checkpoint).rowcount
         given = run("delete from {staged} where {part} = any(%(keys)s)", keys=keys).rowcount
         return taken, given
+
+    def _try_merging(self, run: Run, merging: Merging, parts: Sequence[Part]) -> None:
+        done = merging.carry_out(run, self._statements(parts), 0, is_told=self._is_told)
+        changed = done.expected - merging.unchanged(run, self._statements(parts))
+        taken = done.taken + done.deleted
+        given = done.expected + done.deleted + merging.left(run, parts)
+        if taken != given or changed > 0:
+            told = ("staged rows", given, taken, max(changed, 0), self._altering)
+            raise RowsLeftOut(self._relation.name, *told)
+
+    def _try(self, run: Run, parts: list[Part]) -> None:
+        names, where = named(parts[0].columns), "staged rows"
+        keys = [part.name for part in parts]
+        given = self._count(run, parts)
+        if any(name.startswith("rule") for name in self._altering):
+            # PostgreSQL gives no rows back from what rules have rewritten.
+            taken, changed = run(self._insertion(), names, keys=keys, checkpoint=0).rowcount, 0
+        else:
+            taken, changed = run(
+                f"with taken as ({self._insertion()} returning {{names}}) select"
+                " (select count(*) from taken), (select count(*) from ("
+                "select row({names})::text from {staged} where {part} = any(%(keys)s)"
+                " except all select row({names})::text from taken) as changed)",
+                names,
+                keys=keys,
+                checkpoint=0,
+            ).fetchone()
+        if taken != given or changed:
+            raise RowsLeftOut(self._relation.name, where, given, taken, changed, self._altering)
 
     def _names_altering(self, run: Run) -> list[str]:
         """The triggers and rules that may leave out or change rows."""
