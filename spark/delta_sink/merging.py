@@ -9,6 +9,7 @@ come since the table was read, and is made again from the newest. Runs on the dr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ class MergingDeltaTarget(DeltaTarget):
         self, checkpoint: int, files: list[Committable], *, replaces: bool, are_moved: bool
     ) -> bool:
         if files and not self._log.read():
-            super()._commit(checkpoint, files, replaces=replaces, are_moved=are_moved)
+            self._owner.absent(partial(self._make, checkpoint, files, are_moved=are_moved))
         return super()._commit(checkpoint, files, replaces=replaces, are_moved=are_moved)
 
     def _make(self, checkpoint: int, files: list[Committable], *, are_moved: bool) -> None:

@@ -76,9 +76,13 @@ class IcebergSink(CountingSink):
     def create_writer(self, context: OperatorContext, state: bytes | None) -> TableSinkWriter:
         """It has no state: what is not handed over is read again by the attempt that goes back."""
         if self.merge is not None:
-            opening = self.open_objects
             return MergingWriter(
-                ICEBERG, context, self.file_bytes, self.merge, open_objects=opening
+                ICEBERG,
+                context,
+                self.file_bytes,
+                self.merge,
+                transforms=True,
+                open_objects=self.open_objects,
             )
         return TableSinkWriter(
             ICEBERG,

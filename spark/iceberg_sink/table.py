@@ -91,7 +91,7 @@ class IcebergTable:
         self._rewriting = library("epochgate.spark.iceberg_sink.rewriting", what=what, extra=extra)
         self._table: Any = None
         self.partitions_when_made: tuple[str, ...] = ()
-        """The transforms by which a commit that brings the first columns partitions the table."""
+        """Of a table whose first columns come with a commit."""
         self._parents: dict[int, int | None] = {}
 
     def load(self) -> bool:
@@ -235,11 +235,12 @@ class IcebergTable:
 
     def rows(self) -> int:
         """The rows of the newest snapshot, but for those that are deleted by their values."""
+        return self._total("records") - self._total("position-deletes")
+
+    def _total(self, what: str) -> int:
         snapshot = self._table.current_snapshot()
         summary = None if snapshot is None else snapshot.summary
-        if summary is None:
-            return 0
-        return int(summary["total-records"] or 0) - int(summary["total-position-deletes"] or 0)
+        return 0 if summary is None else int(summary[f"total-{what}"] or 0)
 
     def has_lost(self, snapshot: int) -> bool:
         """Return whether a snapshot that the table still knows is no ancestor of the newest."""
@@ -326,9 +327,7 @@ class IcebergTable:
 
     def has_equality_deletes(self) -> bool:
         """Return whether rows of the newest snapshot are deleted by their values."""
-        snapshot = self._table.current_snapshot()
-        summary = None if snapshot is None else snapshot.summary
-        return summary is not None and int(summary["total-equality-deletes"] or 0) > 0
+        return self._total("equality-deletes") > 0
 
     def with_keys(self, ends: Sequence[tuple[str, Any, Any]]) -> list[Any]:
         """Return the files that may have rows of which each of these columns is between the least

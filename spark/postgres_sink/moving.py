@@ -64,6 +64,7 @@ class TableRows:
         self._rows_per_statement, self._open_connection = rows_per_statement, open_connection
         self._key: dict[str, Any] = {"job": job_id, "target": table, "run": run_id}
         self._is_told, self._evolution = False, evolution
+        self._altering: list[str] = []
 
     def _move_all(self, run: Run, parts: Sequence[Part], checkpoint: int) -> int:
         """Move or merge the rows of these parts. Return how many more rows the table has. Raises
@@ -138,6 +139,35 @@ class TableRows:
         given = run("delete from {staged} where {part} = any(%(keys)s)", keys=keys).rowcount
         return taken, given
 
+    def _try_merging(self, run: Run, merging: Merging, parts: Sequence[Part]) -> None:
+        done = merging.carry_out(run, self._statements(parts), 0, is_told=self._is_told)
+        changed = done.expected - merging.unchanged(run, self._statements(parts))
+        taken = done.taken + done.deleted
+        given = done.expected + done.deleted + merging.left(run, parts)
+        if taken != given or changed > 0:
+            told = ("staged rows", given, taken, max(changed, 0), self._altering)
+            raise RowsLeftOut(self._relation.name, *told)
+
+    def _try(self, run: Run, parts: list[Part]) -> None:
+        names, where = named(parts[0].columns), "staged rows"
+        keys = [part.name for part in parts]
+        given = self._count(run, parts)
+        if any(name.startswith("rule") for name in self._altering):
+            # PostgreSQL gives no rows back from what rules have rewritten.
+            taken, changed = run(self._insertion(), names, keys=keys, checkpoint=0).rowcount, 0
+        else:
+            taken, changed = run(
+                f"with taken as ({self._insertion()} returning {{names}}) select"
+                " (select count(*) from taken), (select count(*) from ("
+                "select row({names})::text from {staged} where {part} = any(%(keys)s)"
+                " except all select row({names})::text from taken) as changed)",
+                names,
+                keys=keys,
+                checkpoint=0,
+            ).fetchone()
+        if taken != given or changed:
+            raise RowsLeftOut(self._relation.name, where, given, taken, changed, self._altering)
+
     def _names_altering(self, run: Run) -> list[str]:
         """The triggers and rules that may leave out or change rows."""
         name = self._relation.table.as_string(None)
@@ -153,6 +183,49 @@ class TableRows:
             f"insert into {{table}} ({{names}}{also}) overriding system value"
             f" select {{names}}{value} from {{staged}} where {{part}} = any(%(keys)s)"
         )
+
+    def _moved_after(self, run: Run, checkpoint: int) -> tuple[int, int]:
+        """The newest checkpoint of which tasks have moved rows that the ledger does not count, 0
+        without any, and the rows of those after this one.
+        """
+        found: tuple[int, int] = run(
+            "select coalesce(max(checkpoint), 0), coalesce(sum(rows), 0)::bigint from {moved}"
+            " where job = %(job)s and target = %(target)s and checkpoint > %(checkpoint)s",
+            checkpoint=checkpoint,
+        ).fetchone()
+        return found
+
+    def _can_withdraw(self, run: Run, restored: int | None) -> bool:
+        """Return whether the rows say of which checkpoint of this job they are: since an older one,
+        or some of the newer might have been written before the table had the column.
+        """
+        if not self._is_told:
+            return False
+        others = run("select 1 from {ledger} where target = %(target)s and job <> %(job)s limit 1")
+        since = run("select 1 from {table} where {told} <= %(restored)s limit 1", restored=restored)
+        return others.fetchone() is None and since.fetchone() is not None
+
+    def _withdraw(self, run: Run, restored: int | None) -> int:
+        """Delete what is newer, with its records, in the claim's transaction; how many rows of
+        those that the ledger counts.
+        """
+        removed: int = run(
+            "delete from {table} where {told} > %(restored)s", restored=restored
+        ).rowcount
+        removed -= self._moved_after(run, restored or 0)[1]
+        run(
+            "update {ledger} set rows = rows - %(removed)s, checkpoint ="
+            " case when checkpoint > %(restored)s then %(restored)s else checkpoint end"
+            " where job = %(job)s and target = %(target)s",
+            restored=restored,
+            removed=removed,
+        )
+        run(
+            "delete from {moved} where job = %(job)s and target = %(target)s"
+            " and checkpoint > %(restored)s",
+            restored=restored,
+        )
+        return removed
 
     def _runner(self, connection: psycopg.Connection[Any]) -> Run:
         return running(connection, self._relation, self._key)

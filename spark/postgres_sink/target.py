@@ -25,18 +25,8 @@ from psycopg import sql
 
 from epochgate.runtime import SinkStart
 from epochgate.spark.files.evolution import SchemaEvolution
-from epochgate.spark.postgres_sink.database import (
-    Connect,
-    Run,
-    columns_of,
-    connect,
-    shown,
-)
-from epochgate.spark.postgres_sink.errors import (
-    DatabaseUnreachable,
-    RowsLeftOut,
-    RowsMissing,
-)
+from epochgate.spark.postgres_sink.database import Connect, Run, columns_of, connect, shown
+from epochgate.spark.postgres_sink.errors import DatabaseUnreachable, RowsMissing
 from epochgate.spark.postgres_sink.growing import serves
 from epochgate.spark.postgres_sink.merging import Merging
 from epochgate.spark.postgres_sink.moving import TableRows, named
@@ -82,7 +72,6 @@ class PostgresTarget(TableRows):
         self._merge = merge
         self.rows_visible = self.rows_added = 0
         self._accepted: set[tuple[str, ...]] = set()
-        self._altering: list[str] = []
 
     def claim(
         self,
@@ -202,35 +191,6 @@ class PostgresTarget(TableRows):
                     for some in self._statements(parts):
                         self._try(run, some)
                 run("rollback")
-
-    def _try_merging(self, run: Run, merging: Merging, parts: Sequence[Part]) -> None:
-        done = merging.carry_out(run, self._statements(parts), 0, is_told=self._is_told)
-        changed = done.expected - merging.unchanged(run, self._statements(parts))
-        taken = done.taken + done.deleted
-        given = done.expected + done.deleted + merging.left(run, parts)
-        if taken != given or changed > 0:
-            told = ("staged rows", given, taken, max(changed, 0), self._altering)
-            raise RowsLeftOut(self._relation.name, *told)
-
-    def _try(self, run: Run, parts: list[Part]) -> None:
-        names, where = named(parts[0].columns), "staged rows"
-        keys = [part.name for part in parts]
-        given = self._count(run, parts)
-        if any(name.startswith("rule") for name in self._altering):
-            # PostgreSQL gives no rows back from what rules have rewritten.
-            taken, changed = run(self._insertion(), names, keys=keys, checkpoint=0).rowcount, 0
-        else:
-            taken, changed = run(
-                f"with taken as ({self._insertion()} returning {{names}}) select"
-                " (select count(*) from taken), (select count(*) from ("
-                "select row({names})::text from {staged} where {part} = any(%(keys)s)"
-                " except all select row({names})::text from taken) as changed)",
-                names,
-                keys=keys,
-                checkpoint=0,
-            ).fetchone()
-        if taken != given or changed:
-            raise RowsLeftOut(self._relation.name, where, given, taken, changed, self._altering)
 
     def commit(self, checkpoint: int, parts: Sequence[Part], *, replaces: bool = False) -> bool:
         """Move a completed checkpoint's rows into the table, all at once; false if that was done.
@@ -429,49 +389,6 @@ class PostgresTarget(TableRows):
             raise TableBehind(self._shown, restored, _RESTORED)
         self._key["driver"], self.rows_visible = driver, rows + self._moved_after(run, -1)[1]
         return last  # type: ignore[no-any-return]  # a column of the ledger
-
-    def _moved_after(self, run: Run, checkpoint: int) -> tuple[int, int]:
-        """The newest checkpoint of which tasks have moved rows that the ledger does not count, 0
-        without any, and the rows of those after this one.
-        """
-        found: tuple[int, int] = run(
-            "select coalesce(max(checkpoint), 0), coalesce(sum(rows), 0)::bigint from {moved}"
-            " where job = %(job)s and target = %(target)s and checkpoint > %(checkpoint)s",
-            checkpoint=checkpoint,
-        ).fetchone()
-        return found
-
-    def _can_withdraw(self, run: Run, restored: int | None) -> bool:
-        """Return whether the rows say of which checkpoint of this job they are: since an older one,
-        or some of the newer might have been written before the table had the column.
-        """
-        if not self._is_told:
-            return False
-        others = run("select 1 from {ledger} where target = %(target)s and job <> %(job)s limit 1")
-        since = run("select 1 from {table} where {told} <= %(restored)s limit 1", restored=restored)
-        return others.fetchone() is None and since.fetchone() is not None
-
-    def _withdraw(self, run: Run, restored: int | None) -> int:
-        """Delete what is newer, with its records, in the claim's transaction; how many rows of
-        those that the ledger counts.
-        """
-        removed: int = run(
-            "delete from {table} where {told} > %(restored)s", restored=restored
-        ).rowcount
-        removed -= self._moved_after(run, restored or 0)[1]
-        run(
-            "update {ledger} set rows = rows - %(removed)s, checkpoint ="
-            " case when checkpoint > %(restored)s then %(restored)s else checkpoint end"
-            " where job = %(job)s and target = %(target)s",
-            restored=restored,
-            removed=removed,
-        )
-        run(
-            "delete from {moved} where job = %(job)s and target = %(target)s"
-            " and checkpoint > %(restored)s",
-            restored=restored,
-        )
-        return removed
 
     def _require_driver(self, run: Run, checkpoint: int) -> None:
         """Say why the ledger's row was left as it is, unless the checkpoint is in it."""

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from epochgate.errors import UsageError
 from epochgate.runtime import CommitImpossible
 from epochgate.spark.files.condition import parse_condition
+from epochgate.spark.files.ddl import spark_type
 from epochgate.spark.files.row_filter import RowFilter
 from epochgate.spark.values.errors import RowsUnfit
 from epochgate.spark.values.fitting import IsKind
@@ -169,7 +170,7 @@ class Merge:
         for name in self.columns:
             kind = schema.field(name).type
             if not any(is_it(kind) for is_it in _ORDERED):
-                raise KeyUnusable(name, str(kind), where)
+                raise KeyUnusable(name, spark_type(kind), where)
 
     def require_values(self, batch: pa.RecordBatch, where: str) -> None:
         """Raise KeyMissing for a row without a key, or without its place in the order."""

@@ -36,9 +36,12 @@ class MergingWriter(TableSinkWriter):
         file_bytes: int,
         merge: Merge,
         *,
+        transforms: bool = False,
         open_objects: Callable[[str], ObjectStore] = open_url,
     ) -> None:
-        super().__init__(types, context, file_bytes, open_objects=open_objects)
+        super().__init__(
+            types, context, file_bytes, transforms=transforms, open_objects=open_objects
+        )
         self._merge = merge
 
     def may_write(self, batch: pa.RecordBatch) -> bool:

@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.spark.tables.merged import (
     COLUMNS,
     Change,
     Place,
+    check_some,
     delta_place,
     iceberg_place,
     make_partitioned,
@@ -64,7 +66,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
         ({"merge_order": ("when",)}, "names 'when', and the rows"),
         ({"merge_delete": "kind = 'D'"}, "names 'kind', and the rows"),
         ({"merge_delete": "id = 'D'"}, "column 'id' is BIGINT, and cannot be compared with 'D'"),
-        ({"schema": "id double, region string, at bigint, text string, op string"}, "id.* double"),
+        ({"schema": "id double, region string, at bigint, text string, op string"}, "id.* DOUBLE"),
     ],
 )
 def test_columns_that_the_rows_lack_or_that_do_not_compare_are_refused_at_the_start(
@@ -373,6 +375,15 @@ def test_a_table_that_the_job_makes_is_partitioned_as_asked(tmp_path: Path) -> N
     last = [entry for entry in entries if '"MERGE"' in entry][-1]
     assert "region=north" in last
     assert "region=s" not in last
+
+
+def test_an_iceberg_table_that_the_job_makes_is_partitioned_as_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _ = other_writer("iceberg", tmp_path, monkeypatch)
+    place.options = replace(place.options, partition_by=("region", "bucket(2,id)"))
+    check_some(place)
+    assert any(one.parent.name == "data" for one in iceberg_replay.active_files(tmp_path))
 
 
 def test_a_partitioned_iceberg_table_lacks_the_column_of_the_condition(
