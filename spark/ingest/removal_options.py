@@ -40,14 +40,14 @@ def removal_of(
         return Removal(root, None, open_objects)
     to = absolute(asked.removeprefix(MOVE))
     _require_reachable(source, to)
-    if _may_be_read(source, root, to):
+    if _may_be_read(_real(source), _real(root), _real(to)):
         raise ArchiveInSource(
             f"--after-commit {asked} (committed_files): {to!r} lies in the source {source!r}, so "
             "the job would read the files again. Give a directory outside of it, or one whose name "
             "begins with '_', which is not read"
         )
     for written in (options.target_path, options.rejected_path):
-        if _is_within(to, written):
+        if _is_within(_real(to), _real(written)):
             raise IngestMisconfigured(
                 f"--after-commit {asked} (committed_files): {to!r} lies in {written!r}, which this "
                 "job writes. Give a directory outside of it"
@@ -109,6 +109,11 @@ def _may_be_read(source: str, root: str, to: str) -> bool:
         return False
     below = os.path.relpath(to, root) if _is_within(to, root) else ""
     return bool(below) and reason_not_to_read(below) is None
+
+
+def _real(path: str) -> str:
+    """The path without links, which lead to the same files by other names."""
+    return path if is_remote(path) else os.path.realpath(path)
 
 
 def _is_within(path: str, directory: str) -> bool:
