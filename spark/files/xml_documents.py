@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from xml.parsers import expat
 
 from epochgate.spark.files.json_guard import DEPTH_MAX, is_printed_again
@@ -143,7 +143,7 @@ def _refuse(*_: Any) -> None:
     raise DocumentTypeRefused
 
 
-def parsed_blocks(parser: expat.XMLParserType, file: BinaryIO) -> Iterator[int]:
+def parsed_blocks(parser: expat.XMLParserType, file: IO[bytes]) -> Iterator[int]:
     """Parse a file block by block; tells the bytes of each, 0 of the last. Raises what reading and
     the parser raise, and ValueError for a tag or comment that does not end.
     """
@@ -166,7 +166,8 @@ def lines_of_xml(raw: BinaryIO, row_tag: str) -> Iterator[bytes]:
     parser.CharacterDataHandler = records.text
     parser.StartDoctypeDeclHandler = _refuse
     has_any = is_last = False
-    blocks, wrong = parsed_blocks(parser, raw), None
+    blocks = parsed_blocks(parser, raw)
+    wrong: Exception | None = None
     while not is_last:
         try:
             is_last = not next(blocks)
