@@ -117,10 +117,26 @@ def _require_apart(options: IngestOptions, others: Sequence[IngestJob]) -> None:
             )
         if checkpoint_directory_of(options) == checkpoint_directory_of(other.options):
             raise UsageError(f"the checkpoints are where those of {other.name} are")
+        for one, reader in ((options, other.options), (other.options, options)):
+            if one.committed_files is not None and _is_read_by(one.source_path, reader.source_path):
+                raise UsageError(
+                    f"{one.source_path} is read by the job of {other.name}, too, and files go once "
+                    "one of both has committed them (--after-commit, after-commit); leave that out"
+                )
         for name in OWN:
             if (value := getattr(options, name)) and value == getattr(other.options, name):
                 flag = name.replace("_", "-")
                 raise UsageError(f"{flag} {value} is that of {other.name}, too; give each its own")
+
+
+def _is_read_by(source: str, other: str) -> bool:
+    """Return whether one source is the other, or within it; of two patterns that is not known.
+
+    >>> _is_read_by("/in/*.csv", "/in"), _is_read_by("/in", "/in/a"), _is_read_by("/in", "/into")
+    (True, True, False)
+    """
+    one, two = f"{source}/", f"{other}/"
+    return one.startswith(two) or two.startswith(one)
 
 
 def worst(codes: Sequence[int]) -> int:

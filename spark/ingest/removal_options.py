@@ -70,19 +70,13 @@ def after_commit_of(
 def _root(source: str) -> str:
     """The part of the source that names in the archive leave out."""
     if is_url(source):
-        root = root_of_url(source)
-        return root if glob.has_magic(source) or not _is_a_file(source) else root.rpartition("/")[0]
+        return root_of_url(source)
     if os.path.isfile(source):
         return os.path.dirname(source)
     root = source
     while glob.has_magic(root) and not os.path.lexists(root):
         root = os.path.dirname(root)
     return root
-
-
-def _is_a_file(url: str) -> bool:
-    """Return whether the URL is that of an object, by its extension: a folder has none."""
-    return "." in url.rpartition("/")[2]
 
 
 def _require_reachable(source: str, to: str) -> None:
@@ -107,6 +101,9 @@ def _may_be_read(source: str, root: str, to: str) -> bool:
         return to == root
     if source != root and not is_pattern:
         return False
+    if is_url(source) and not is_pattern and to == root.rpartition("/")[0]:
+        # An object of that URL would be moved to itself; a folder has no extension.
+        return "." in root.rpartition("/")[2]
     below = os.path.relpath(to, root) if _is_within(to, root) else ""
     return bool(below) and reason_not_to_read(below) is None
 

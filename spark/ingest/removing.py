@@ -110,7 +110,7 @@ class Removal:
     def place_of(self, path: str) -> str:
         """The place of a file in the archive."""
         assert self.to is not None, "it is asked where there is one"
-        below = path.removeprefix(self.root).lstrip("/")
+        below = path.removeprefix(self.root).lstrip("/") or path.rpartition("/")[2]
         return f"{self.to.rstrip('/')}/{below}"
 
     def _copy(self, path: str, place: str, stamp: Stamp) -> None:
@@ -143,6 +143,8 @@ def _is_archived(access: FileAccess, path: str, stamp: Stamp, place: str) -> boo
         there = access.stamp_of(place)
     except FileNotFoundError:
         return False
+    if _is_one(path, place):
+        raise ArchiveTaken(errno.EEXIST, f"it is in the archive itself, at {place!r}")
     is_same = there.size_bytes == stamp.size_bytes
     if is_same:
         with access.open(path, stamp) as one, access.open(place, there) as other:
@@ -153,6 +155,14 @@ def _is_archived(access: FileAccess, path: str, stamp: Stamp, place: str) -> boo
             errno.EEXIST, f"the archive has another file of that name, {place!r}; move it away"
         )
     return True
+
+
+def _is_one(path: str, place: str) -> bool:
+    """Return whether both are one entry, by whichever names: a second one, a link, would remain."""
+    if is_remote(path):
+        return path == place
+    one = os.stat(path)
+    return one.st_nlink < 2 and os.path.samestat(one, os.stat(place))
 
 
 def _is_renamed(path: str, place: str) -> bool:

@@ -175,6 +175,53 @@ def test_an_archive_that_is_read_again_by_a_link_is_refused(tmp_path: Path, link
         removal_of(asked)
 
 
+@pytest.mark.parametrize(
+    ("source", "to", "is_read"),
+    [
+        ("s3://b/v1.2", "s3://b/v1.2/done", True),
+        ("s3://b/v1.2", "s3://b/v1.2/_done", False),
+        ("s3://b/v1.2/*.csv", "s3://b/v1.2/done", False),
+        ("s3://b/in/a.csv", "s3://b/in", True),
+        ("s3://b/in/a.csv", "s3://b/done", False),
+        ("s3://b/in", "s3://b", False),
+    ],
+)
+def test_an_archive_in_a_folder_with_a_point_in_its_name_is_refused(
+    source: str, to: str, is_read: bool
+) -> None:
+    asked = IngestOptions(source, "/t/out", committed_files=f"move:{to}")
+    if is_read:
+        with pytest.raises(ArchiveInSource):
+            removal_of(asked)
+    else:
+        assert removal_of(asked) is not None
+
+
+@pytest.mark.parametrize("source", ["s3://b/in/a.csv", "s3://b/in/a", "s3://b/in", "s3://b/*/a*"])
+def test_an_object_has_its_name_in_the_archive(source: str) -> None:
+    removal = removal_of(IngestOptions(source, "/t/out", committed_files="move:s3://b/done"))
+    assert removal is not None
+    name = "a" if source.endswith("/a") else "a.csv"
+    below = "in/" if "*" in source else ""
+    assert removal.place_of(f"s3://b/in/{name}") == f"s3://b/done/{below}{name}"
+
+
+def test_a_file_is_never_moved_to_itself(tmp_path: Path) -> None:
+    """By a second mount, or names of which the case does not count; here by a link."""
+    path = tmp_path / "in" / "a.csv"
+    path.parent.mkdir()
+    path.write_text("x\n1\n")
+    (tmp_path / "other").symlink_to(path.parent)
+    with pytest.raises(ArchiveTaken, match="itself"):
+        Removal(str(path.parent), str(tmp_path / "other")).remove(record_of(path))
+    assert path.exists()
+    objects = ObstoreObjects("s3://b", MemoryStore())
+    objects.put("in/a.csv", b"x\n1\n")
+    with pytest.raises(ArchiveTaken, match="itself"):
+        Removal("s3://b/in", "s3://b/in", lambda _: objects).remove(record_at(objects))
+    assert objects.get("in/a.csv")
+
+
 def test_files_of_a_bucket_that_cannot_be_opened_are_not_forgotten() -> None:
     objects = ObstoreObjects("s3://b", MemoryStore())
     objects.put("in/a.csv", b"x\n1\n")
