@@ -147,7 +147,7 @@ def test_the_messy_delivery_becomes_the_tables_that_are_shown(tmp_path: Path) ->
     page = "docs/ingest.md"
     (tmp_path / "landing").mkdir()
     for name, kind in (("landing/monday.csv", "csv"), ("orders.toml", "toml")):
-        [(_, text, _)] = blocks_of(page, kind)
+        _, text, _ = blocks_of(page, kind)[0]
         (tmp_path / name).write_text(text, "utf-8")
     command = [sys.executable, "-m", "epochgate", "ingest", "--config", "orders.toml", "--quiet"]
     assert subprocess.run(command, cwd=tmp_path, timeout=120, check=False).returncode == 3

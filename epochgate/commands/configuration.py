@@ -113,17 +113,31 @@ def is_configuration(path: str) -> bool:
 
 
 def jobs_in(path: str) -> dict[str, str]:
-    """The targets of the jobs in a file of options, and where to find their checkpoints. Raises
+    """The names of the jobs in a file of options, and where to find their checkpoints. Raises
     UsageError.
     """
     values = _read(path)
-    found = {}
+    pairs, places = [], []
     for table in values.get(SEVERAL, [values]):
         one = {name.replace("_", "-"): value for name, value in {**values, **table}.items()}
         if "target" not in one:
             raise UsageError(f"{path}: there is no target in it")
-        found[str(one["target"])] = str(one.get("checkpoint-dir", one["target"]))
-    return found
+        pairs.append((str(one.get("source")), str(one["target"])))
+        places.append(str(one.get("checkpoint-dir", one["target"])))
+    return dict(zip(names_of(pairs), places, strict=True))
+
+
+def names_of(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """The names of jobs by their sources and targets: the target, which several may have.
+
+    >>> names_of([("a", "x"), ("b", "y"), ("c", "y")])
+    ['x', 'b into y', 'c into y']
+    """
+    targets = [target for _, target in pairs]
+    return [
+        target if targets.count(target) == 1 else f"{source} into {target}"
+        for source, target in pairs
+    ]
 
 
 def _named(argument: str, parser: argparse.ArgumentParser) -> str:

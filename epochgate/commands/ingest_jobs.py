@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from epochgate.commands.configuration import names_of
 from epochgate.commands.ingest_result import as_json
 from epochgate.errors import EpochgateError, UsageError
 
@@ -32,7 +33,9 @@ OWN = ("port", "ui_port", "journal", "from_savepoint")
 
 @dataclass
 class IngestJob:
-    """One of them; `name`: its target as it was given, empty where it is the only one."""
+    """One of them; `name`: its target as it was given, with its source where several have the
+    target, empty where it is the only one.
+    """
 
     options: IngestOptions
     name: str
@@ -93,8 +96,8 @@ def jobs_of(
 ) -> list[IngestJob]:
     """The jobs of these arguments. Raises UsageError, of several with the target."""
     jobs: list[IngestJob] = []
-    for one in several:
-        name = one.target if len(several) > 1 else ""
+    names = names_of([(one.source, one.target) for one in several])
+    for one, name in zip(several, names if len(several) > 1 else [""], strict=True):
         try:
             options = options_of(one)
             if name:  # there is one page for all
@@ -111,12 +114,12 @@ def _require_apart(options: IngestOptions, others: Sequence[IngestJob]) -> None:
 
     for other in others:
         if options.target_path == other.options.target_path:
-            raise UsageError(
-                "two jobs have this target; a job reads one source: give it a pattern that "
-                "matches the files of both"
-            )
+            _require_table(options, other)
         if checkpoint_directory_of(options) == checkpoint_directory_of(other.options):
-            raise UsageError(f"the checkpoints are where those of {other.name} are")
+            raise UsageError(
+                f"the checkpoints are where those of {other.name} are; give each job a "
+                "checkpoint-dir of its own"
+            )
         for one, reader in ((options, other.options), (other.options, options)):
             if one.committed_files is not None and _is_read_by(one.source_path, reader.source_path):
                 raise UsageError(
@@ -137,6 +140,17 @@ def _is_read_by(source: str, other: str) -> bool:
     """
     one, two = f"{source}/", f"{other}/"
     return one.startswith(two) or two.startswith(one)
+
+
+def _require_table(options: IngestOptions, other: IngestJob) -> None:
+    if options.job_id == other.options.job_id:
+        raise UsageError("two jobs read this source into this target: each row would come twice")
+    if not options.parsed_target.is_table:
+        raise UsageError(
+            "two jobs have this target, and a directory of files belongs to one job: give it a "
+            "pattern that matches the files of both; or, where their formats differ, give both a "
+            "Delta, Iceberg or PostgreSQL table, and each a checkpoint-dir of its own"
+        )
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -38,10 +38,12 @@ def summarize(
 
     elapsed_s = progress.elapsed_s
     in_files = f" in {result.files_committed} files" if result.files_committed else ""
+    target, rows = plan.options.target_path, f"{result.rows_visible:,} rows"
+    is_shared = plan.options.parsed_target.is_table  # others may have added some
     print(
         f"{result.state}: {result.rows_committed:,} rows committed{in_files} "
         f"in {elapsed_s:.1f} s ({result.rows_committed / max(elapsed_s, 1e-9):,.0f} rows/s); "
-        f"{plan.options.target_path} holds {result.rows_visible:,} rows"
+        + (f"{rows} with those of {target} at the start" if is_shared else f"{target} holds {rows}")
     )
     print(result.report.summary())
     if chaos is not None:

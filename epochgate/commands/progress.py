@@ -82,8 +82,10 @@ class Progress(JobListener):
             self._note_commit(event)
         elif isinstance(event, Warned):
             self._tell(f"warning: {event}", is_needed=True)
-        elif not isinstance(event, JobStarted | JobEnded):
-            # The command says itself how it starts, and what it came to.
+        elif isinstance(event, JobEnded if self._prefix else ()) or not isinstance(
+            event, JobStarted | JobEnded
+        ):
+            # The command says itself how it starts, and what all have come to once all are over.
             self._tell(f"{event}{event.details}", is_needed=event.level >= logging.WARNING)
 
     def note(self, line: str, *, is_needed: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
@@ -198,9 +199,14 @@ def counted(number: int, what: str) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The telling line of a reason, the last that is no frame of a traceback."""
-    lines = [line for line in text.strip().splitlines() if not line.startswith("  ")]
-    return (lines or [""])[-1].strip()
+    r"""The telling line of a reason: the first of the message, also of one behind a traceback.
+
+    >>> telling_line("failed: it has changed.\\n  from: a\\n  to: b\\nGive a new target.")
+    'failed: it has changed.'
+    """
+    message = re.split(r"^Traceback\b.*\n", text.strip(), flags=re.MULTILINE)[-1]
+    lines = [line for line in message.splitlines() if line and not line.startswith("  ")]
+    return (lines or [""])[0].strip()
 
 
 def one_line(text: str) -> str:

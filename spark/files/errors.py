@@ -98,10 +98,15 @@ class MixedFormats(UsageError):
 
     def __str__(self) -> str:
         first, first_format, other, other_format = self.args
+        stem, ending = os.path.splitext(first)
+        if ending in ENDINGS:
+            ending = os.path.splitext(stem)[1] + ending
         return (
             f"the source mixes formats: {first!r} is {first_format}, {other!r} is {other_format}. "
             "One job reads one format: narrow the source with a pattern such as "
-            f"'*.{first_format}', or run a job for each."
+            f"'**/*{ending}', and run a job for each format. Several may write "
+            "to one Delta, Iceberg or PostgreSQL table, each with a --checkpoint-dir "
+            "(checkpoint_directory in Python) of its own."
         )
 
 
@@ -111,7 +116,7 @@ class SchemaChanged(UsageError):
     def __str__(self) -> str:
         path, differences, first, expected = self.args
         return (
-            f"the schema changes between files.\n  {first}: {expected}\n  {path}:\n    "
+            f"the schema changes between files, at {path}.\n  {first}: {expected}\n  {path}:\n    "
             + "\n    ".join(differences)
             + "\nStart with --schema-evolution add (schema_evolution in Python) to take new "
             "columns and do without missing ones, or with --schema-evolution widen "

@@ -359,19 +359,21 @@ class IngestOptions:
 
     @property
     def _companion(self) -> str:
-        """The prefix of the names of things beside the target."""
-        if self.checkpoint_directory is not None and not self.parsed_target.is_directory:
+        """The prefix of the names of things beside the target; of a table, to which several jobs
+        may write, beside the job's own checkpoints where these have a place of their own.
+        """
+        if self.checkpoint_directory is not None and self.parsed_target.is_table:
             return absolute(self.checkpoint_directory).rstrip("/")
         return self.target_path.rstrip("/")
 
     @property
     def rejected_path(self) -> str:
-        """The table of rejected rows, beside the target."""
+        """The table of rejected rows, beside the target or the checkpoints."""
         return self._companion + ".rejected"
 
     @property
     def bad_files_path(self) -> str:
-        """The list of files that were left out, as JSON lines, beside the target."""
+        """The list of files that were left out, as JSON lines, beside that table."""
         return self._companion + ".bad-files.jsonl"
 
     @property

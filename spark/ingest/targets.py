@@ -48,6 +48,11 @@ class Target:
         return self.scheme not in (ICEBERG, POSTGRES)
 
     @property
+    def is_table(self) -> bool:
+        """True if it is a table, which several jobs may write to."""
+        return self.scheme != PARQUET
+
+    @property
     def database(self) -> str:
         """The name of a database or catalog and its table, without user and password.
 

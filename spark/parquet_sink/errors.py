@@ -220,7 +220,9 @@ class OutputSchemaChanged(EpochgateError):
             f"the output's schema changes ({where}).\n  expected: {expected}\n  found:    {found}\n"
             "The first batch fixes it for the whole target. Let the transform return the same "
             "column names, order and types for every batch (a column without any value easily "
-            "becomes null or float: cast it), or give a new target."
+            "becomes null or float: cast it); without a transform, declare the types of columns "
+            "that are inferred by --schema-hints (schema_hints in Python) in a new job with a new "
+            "--checkpoint-dir; or give a new target."
         )
 
 

@@ -40,8 +40,8 @@ class NotATarget(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"{self.args[0]!r} holds no rows that a job of epochgate has committed. Check the URL; "
-            "it is the TARGET of `epochgate ingest`."
+            f"{self.args[0]!r} holds no rows that a job of epochgate has committed: the job has "
+            "committed none yet, or the URL is not the TARGET of `epochgate ingest`."
         )
 
 

@@ -205,13 +205,15 @@ class StagingWriter:
     def _start_file(self, schema: pa.Schema, directory: str) -> OpenFile:
         self._files.make_directory(self._staging_directory())
         number = self._sequence
+        # Names that `split` makes are no directories.
+        is_below = self._in_place == "below partitions" and self._split is None
         path = staged_path(
             self._run_id,
             self._subtask,
             self._attempt,
             number,
             in_place=bool(self._in_place),
-            directory=directory if self._in_place == "below partitions" else "",
+            directory=directory if is_below else "",
         )
         self._sequence += 1
         absolute = os.path.join(self._working_directory, path)

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from epochgate.cli import main
+from epochgate.commands.progress import Progress
+from epochgate.runtime.api.job_events import JobEnded
 from tests.runtime.test_otlp import Collector, received
 from tests.spark.ingest.simulated import visible, write_source
 from tests.spark.running import wait_for
@@ -58,7 +60,7 @@ def has_rows(target: Path) -> bool:
     ("jobs", "above", "given", "told"),
     [
         (["a", "b"], "", ["in", "out"], "leave them out"),
-        (["a", "a"], "", [], "two jobs have this target"),
+        (["a", "a"], "", [], "two jobs read this source into this target"),
         (["a\nmaster = 'local[2]'", "b"], "", [], "[[ingest]] 1: master is of the whole command"),
         (["a", "b\nparalelism = 3"], "", [], "[[ingest]] 2: there is no option 'paralelism'; did"),
         (["a\nparallelism = 'x'", "b"], "", [], "[[ingest]] 1: parallelism: invalid int"),
@@ -90,6 +92,35 @@ def test_a_job_does_not_remove_the_files_of_another(
     tables[deletes] += "\nafter-commit = 'delete'"
     assert main(["ingest", "--config", configured(tmp_path, *tables)]) == 2
     assert f"is read by the job of {tmp_path}/a/out, too" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "told"),
+    [
+        ("out", "", "a directory of files belongs to one job"),
+        ("delta:out", "", "give each job a checkpoint-dir of its own"),
+        ("delta:out", "checkpoint-dir = 'points'", "give each job a checkpoint-dir of its own"),
+    ],
+)
+def test_one_target_of_two_jobs_is_a_table_and_their_checkpoints_lie_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, more: str, told: str
+) -> None:
+    jobs = [f"source = '{name}'\ntarget = '{target}'\n{more}" for name in ("a/*.csv", "a/*.json")]
+    assert main(["ingest", "--config", configured(tmp_path, *jobs)]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert f"a/*.json into {target}: " in said
+
+
+def test_an_end_is_told_at_once_where_others_go_on() -> None:
+    ended = JobEnded(1.0, "failed", "it has changed\nGive another", 7, 2.0, 7, 0, 0, 0)
+    alone, beside = Progress(), Progress(name="a into b")
+    for progress in (alone, beside):
+        progress.on_event(ended)
+    assert alone.lines() == []
+    (line,) = beside.lines()
+    assert "a into b: job failed after 2.0 s, last checkpoint 7" in line
+    assert line.endswith(": it has changed")
 
 
 def test_the_file_is_printed_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,3 +218,56 @@ def test_each_row_once_although_the_driver_is_killed_and_another_job_fails(
     assert main(["status", config, "--json"]) == 0
     states = [one["state"] for one in json.loads(capsys.readouterr().out)]
     assert states == ["finished", "finished", "not begun"]
+
+
+@pytest.mark.spark
+@pytest.mark.extended
+@pytest.mark.timeout(200)
+def test_files_of_two_formats_are_in_one_table_although_the_driver_is_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="the extra `delta` is not installed")
+    expected = source(tmp_path, "a", files=4, rows=500)
+    for file in sorted((tmp_path / "a/in").iterdir())[:2]:
+        _, *lines = file.read_text().splitlines()
+        pairs = (line.split(",") for line in lines)
+        rows = [json.dumps({"x": int(x), "name": name}) for x, name in pairs]
+        file.with_suffix(".json").write_text("\n".join([*rows, "no object", ""]))
+        file.unlink()
+    last = max((tmp_path / "a/in").glob("*.csv"))
+    last.write_text(last.read_text() + "1,surplus,field\n")
+    jobs = [
+        f"source = 'a/in/*.{ending}'\ntarget = 'delta:table'\ncheckpoint-dir = '{ending}'"
+        for ending in ("csv", "json")
+    ]
+    above = "parallelism = 1\ncheckpoint-every = '300ms'\non-bad-row = 'rescue'"
+    config = configured(tmp_path, *jobs, above=f"{above}\nschema-hints = 'x BIGINT, name STRING'")
+
+    def seen() -> list[int]:
+        if not deltalake.DeltaTable.is_deltatable(str(tmp_path / "table")):
+            return []
+        return sorted(
+            deltalake.DeltaTable(str(tmp_path / "table")).to_pyarrow_table()["x"].to_pylist()
+        )
+
+    process = command(tmp_path, "--rows-per-second", "500")
+    try:
+        wait_for(lambda: len(seen()) > 300, "rows of the first driver", 120)
+        os.killpg(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.communicate()
+    taken = seen()
+    assert len(taken) < len(expected)
+    assert set(taken) < set(expected)
+    process = command(tmp_path, "--json")
+    printed, err = process.communicate(timeout=150)
+    assert process.returncode == 3, err
+    assert seen() == sorted(expected)
+    told = json.loads(printed)["jobs"]
+    assert [one["state"] for one in told] == ["finished", "finished"]
+    assert len(visible(tmp_path / "csv.rejected", "line")) == 1
+    assert len(visible(tmp_path / "json.rejected", "line")) == 2
+    assert main(["status", config]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"a/in/*.{ending} into delta:table:" in shown for ending in ("csv", "json"))

@@ -24,7 +24,7 @@ def certified(*blocks: str, **options: Any) -> Certificate:
 
 def quoted(number: int) -> list[str]:
     """The lines of an output on the page."""
-    text = re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)[number]
+    text = re.findall(r"```(?:text|console)\n(.*?)```", PAGE.read_text(), re.DOTALL)[number]
     return [line for line in text.splitlines() if line != "..." and not line.startswith("$")]
 
 

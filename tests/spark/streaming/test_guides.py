@@ -56,7 +56,9 @@ def test_the_sink_of_the_guide_writes_what_it_shows_and_a_batch_that_runs_again_
     assert capsys.readouterr().out == shown
     assert query.lastProgress["batchId"] == 0
 
-    [command] = re.findall(r"```sh\nrm (.*?)\n```", (ROOT / page).read_text("utf-8"))
+    [command] = re.findall(
+        r"```(?:sh|console)\n(?:\$ )?rm (.*?)\n", (ROOT / page).read_text("utf-8")
+    )
     for file in shlex.split(command):
         (tmp_path / file).unlink()
     query = run(program, page, tmp_path)["query"]

@@ -91,6 +91,20 @@ def test_all_rows_arrive_and_a_second_run_adds_the_new_ones(
     assert lake.rows() == expected
 
 
+def test_a_table_partitioned_by_transforms_has_all_rows(tmp_path: Path, lake: WrittenLake) -> None:
+    expected = write_source(tmp_path)
+    options = options_for(
+        tmp_path,
+        target=f"iceberg:lake.{lake.table}",
+        checkpoint_directory=f"s3://{BUCKET}/{lake.table}.checkpoints",
+        partition_by=("bucket(3,x)", "truncate(2,name)"),
+    )
+    simulated = SimulatedIngest(options)
+    simulated.run()
+    assert simulated.leave().state == "finished"
+    assert lake.rows() == expected
+
+
 def test_a_replaced_driver_commits_nothing_and_its_orphans_go(lake: WrittenLake) -> None:
     zombie = lake.driver("r1")
     assert zombie.commit(1, lake.staged("r1", [1]))
