@@ -192,3 +192,16 @@ def test_rows_before_a_damaged_block_are_kept(tmp_path: Path) -> None:
         assert len(reader.take_skipped()) == 1
     assert found == list(range(len(found)))
     assert len(found) > 50_000
+
+
+def test_a_sheet_of_a_chart_is_passed_over(tmp_path: Path) -> None:
+    """As the first one it would make a workbook one without rows."""
+    cells = sheet({1: [NAME], 2: [cell("A2", "7")]})
+    path = write_workbook(tmp_path / "a.xlsx", {"Chart": "<chartsheet/>", "Data": cells})
+    rels = "xl/_rels/workbook.xml.rels"
+    changed(path, rels, lambda data: data.replace(b"/worksheet", b"/chartsheet", 1))
+    assert rows(tmp_path) == [{"n": 7}]
+    assert rows(tmp_path, dialect=Dialect(sheet="1")) == [{"n": 7}]
+    changed(path, rels, lambda data: data.replace(b"/worksheet", b"/chartsheet"))
+    with pytest.raises(BadFile, match="it has no sheet ''"):
+        rows(tmp_path)
