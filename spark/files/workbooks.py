@@ -120,9 +120,10 @@ class Workbook:
             return self.sheets[wanted]
         number = int(wanted or "1") if (wanted or "1").isdecimal() else 0
         if not 1 <= number <= len(names):
+            there = ", ".join(map(repr, names)) or "none of cells"
             raise ValueError(
-                f"it has no sheet {wanted!r}; it has {', '.join(map(repr, names)) or 'none of cells'}. Name one, or "
-                "its number from 1, by --sheet (sheet in Python)"
+                f"it has no sheet {wanted!r}; it has {there}. Name one, or its number from 1, by "
+                "--sheet (sheet in Python)"
             )
         return self.sheets[names[number - 1]]
 
