@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochgate.errors import EpochgateError
+from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_remote, open_url
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.content import Stamp, is_as_it_was
@@ -168,7 +169,7 @@ def _is_renamed(path: str, place: str) -> bool:
     """Move a file by its name alone, if it can be: not to another file system or mount, nor a link,
     which may lead elsewhere from there.
     """
-    os.makedirs(os.path.dirname(place), exist_ok=True)
+    LocalFileSystem().make_directory(os.path.dirname(place))
     if os.path.islink(path):
         return False
     try:
