@@ -339,7 +339,7 @@ class DeltaLog:
             carry_out(self._table, rows, merge, given, self._after_commit(before))
         if self._table.version() == before:
             # The library makes no entry where no row changes; this one is on the same snapshot.
-            self.append({}, transactions, metadata)
+            self._write("append", {}, transactions, metadata, retries=0)
             return
         self._make_durable(before, with_files=True)
 
@@ -349,6 +349,7 @@ class DeltaLog:
         files: Files,
         transactions: Mapping[str, int],
         metadata: Mapping[str, str],
+        retries: int | None = None,
     ) -> None:
         before = self._table.version()
         with self._translating():
@@ -356,7 +357,7 @@ class DeltaLog:
                 [self._added(*named) for named in files.items()],
                 mode,
                 self._table.schema(),
-                commit_properties=self._properties(transactions, metadata),
+                commit_properties=self._properties(transactions, metadata, retries),
                 post_commithook_properties=self._after_commit(before),
             )
         self._make_durable(before)
@@ -373,8 +374,8 @@ class DeltaLog:
         metadata: Mapping[str, str],
         retries: int | None = None,
     ) -> Any:
-        """`retries`: 0 for the making of a table, which the library would repeat as the next
-        version of a table that another has made meanwhile, whatever applications both name.
+        """`retries`: 0 for what holds on the snapshot that was read alone, such as the making of a
+        table; the library would repeat it on a newer one, whatever applications both name.
         """
         return self._delta.CommitProperties(
             custom_metadata=dict(metadata),

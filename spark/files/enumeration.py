@@ -45,7 +45,7 @@ from epochgate.spark.files.finding import EMPTY, OTHER_TIME, absolute_source, is
 from epochgate.spark.files.found import Found
 from epochgate.spark.files.inspection import (
     checksum_of_file,
-    ends_within_line,
+    is_cut_off,
     one_format_of,
     shares_of,
     stamp_if_there,
@@ -440,6 +440,6 @@ class FileEnumeration:
     ) -> bool:
         return (
             self._settling.settle_s > 0
-            and ends_within_line(self._access, path, stamp, file_format, compression)
+            and is_cut_off(self._access, path, stamp, file_format, compression)
             and not self._settling.is_over(path, stamp, looks_torn=True)
         )

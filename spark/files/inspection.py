@@ -8,9 +8,10 @@ Runs on the driver.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Final, TypeVar
 
 from epochgate.runtime.objects.errors import OBJECT_ERRORS, ObjectStoreRefused
 from epochgate.spark.files.access import FileAccess
@@ -33,6 +34,9 @@ from epochgate.spark.files.rejected import position_of
 from epochgate.spark.files.split import DOCUMENTS, TYPED, Format
 
 Seen = TypeVar("Seen")
+_ENDS: Final[Mapping[Format, bytes]] = MappingProxyType({"xml": b">", "json": b"]}", "excel": b""})
+"""The last byte of whole documents; a workbook that is cut off cannot be opened."""
+_LAST_BYTES: Final = 64
 
 
 def take_badly_named(paths: dict[str, Stamp | None]) -> list[BadFile]:
@@ -74,21 +78,26 @@ def checksum_of_file(access: FileAccess, path: str, stamp: Stamp, file_format: F
     return _looked_at(path, lambda: access.checksum_of(path, stamp, file_format))
 
 
-def ends_within_line(
+def is_cut_off(
     access: FileAccess, path: str, stamp: Stamp, file_format: Format, compression: Compression
 ) -> bool:
-    """Return whether the last line of a text file has no end, so that its writer may be at it; of a
-    compressed one that does not show. Raises what `checksum_of_file` raises.
+    """Return whether the last line of a text file has no end, or a document ends within a value or
+    tag, so that its writer may be at it; of a compressed one that does not show. Raises what
+    `checksum_of_file` raises.
     """
-    if file_format in (*TYPED, *DOCUMENTS) or compression != "none":
+    ends = _ENDS.get(file_format, b"" if file_format in TYPED else b"\n")
+    if not ends or compression != "none":
         return False
 
-    def last_byte() -> bytes:
+    def last_bytes() -> bytes:
         with access.open(path, stamp) as file:
-            file.seek(stamp.size_bytes - 1)
-            return file.read(1)
+            file.seek(max(0, stamp.size_bytes - _LAST_BYTES))
+            return file.read(_LAST_BYTES)
 
-    return _looked_at(path, last_byte) != b"\n"
+    last = _looked_at(path, last_bytes)
+    # Blanks, also those of UTF-16, may follow a document.
+    last = last.rstrip(b" \t\r\n\0") if file_format in DOCUMENTS else last
+    return last[-1:] not in [bytes([end]) for end in ends]
 
 
 def _looked_at(path: str, look: Callable[[], Seen]) -> Seen:

@@ -33,6 +33,8 @@ _DAMAGE = (
     RuntimeError,  # a part is encrypted, or compressed in a way that is not known
     ValueError,
 )
+_SHEET = "worksheet"
+"""The kind of a sheet that has cells; others are of a chart, a dialogue or a macro."""
 _ROWS_MAX, _COLUMNS_MAX = 1 << 20, 1 << 14
 """No sheet has more."""
 _PART_BYTES_MAX = 64 << 20
@@ -92,17 +94,20 @@ class Workbook:
             ) from error
 
     def _read_sheets(self) -> None:
-        (place,) = (target for kind, target in self._relations("") if kind == "officeDocument")
-        parts = dict(self._relations(place, by_id=True))
+        (place,) = (target for kind, _, target in self._relations("") if kind == "officeDocument")
+        related = list(self._relations(place))
+        kinds = {kind: target for kind, _, target in related}
+        parts = {name: (kind, target) for kind, name, target in related}
         self._is_1904 = False
         self.sheets: dict[str, str] = {}
         """The part of each sheet by its name, in order."""
         for name, attributes in self._elements(place):
             if name == "sheet":
-                self.sheets[attributes["name"]] = parts[attributes["id"]]
+                kind, part = parts[attributes["id"]]
+                if kind == _SHEET:
+                    self.sheets[attributes["name"]] = part
             elif name == "workbookPr":
                 self._is_1904 = attributes.get("date1904") in ("1", "true")
-        kinds = dict(self._relations(place))
         self._texts = self._shared(kinds["sharedStrings"]) if "sharedStrings" in kinds else []
         self._formats = self._styles(kinds["styles"]) if "styles" in kinds else []
 
@@ -115,9 +120,10 @@ class Workbook:
             return self.sheets[wanted]
         number = int(wanted or "1") if (wanted or "1").isdecimal() else 0
         if not 1 <= number <= len(names):
+            there = ", ".join(map(repr, names)) or "none of cells"
             raise ValueError(
-                f"it has no sheet {wanted!r}; it has {', '.join(map(repr, names))}. Name one, or "
-                "its number from 1, by --sheet (sheet in Python)"
+                f"it has no sheet {wanted!r}; it has {there}. Name one, or its number from 1, by "
+                "--sheet (sheet in Python)"
             )
         return self.sheets[names[number - 1]]
 
@@ -127,14 +133,14 @@ class Workbook:
         for _ in _parsed(self._zip, part, found.begin, found.end, found.text):
             yield from found.take()
 
-    def _relations(self, place: str, *, by_id: bool = False) -> Iterator[tuple[str, str]]:
-        """The parts that belong to one, by the last word of their kind or by their ids."""
+    def _relations(self, place: str) -> Iterator[tuple[str, str, str]]:
+        """The parts that belong to one: the last word of the kind, the id, and the part of each."""
         folder, name = posixpath.split(place)
         for element, attributes in self._elements(posixpath.join(folder, "_rels", f"{name}.rels")):
             if element == "Relationship" and attributes.get("TargetMode") != "External":
                 target = posixpath.normpath(posixpath.join("/", folder, attributes["Target"]))
                 kind = attributes["Type"].rpartition("/")[2]
-                yield attributes["Id"] if by_id else kind, target.lstrip("/")
+                yield kind, attributes["Id"], target.lstrip("/")
 
     def _elements(self, part: str) -> Iterator[tuple[str, dict[str, str]]]:
         found: list[tuple[str, dict[str, str]]] = []

@@ -12,6 +12,7 @@ import pytest
 
 from epochgate.spark.files import BadFile, FileEnumeration, SplitReader, workbooks, xml_documents
 from epochgate.spark.files.dialect import Dialect
+from epochgate.spark.files.split import Format
 from tests.spark.files.reading import rejected, rows, write
 from tests.spark.files.test_sheets import column, one_sheet
 from tests.spark.files.workbook import MAIN, cell, sheet, write_workbook
@@ -192,3 +193,43 @@ def test_rows_before_a_damaged_block_are_kept(tmp_path: Path) -> None:
         assert len(reader.take_skipped()) == 1
     assert found == list(range(len(found)))
     assert len(found) > 50_000
+
+
+def test_a_sheet_of_a_chart_is_passed_over(tmp_path: Path) -> None:
+    """As the first one it would make a workbook one without rows."""
+    cells = sheet({1: [NAME], 2: [cell("A2", "7")]})
+    path = write_workbook(tmp_path / "a.xlsx", {"Chart": "<chartsheet/>", "Data": cells})
+    rels = "xl/_rels/workbook.xml.rels"
+    changed(path, rels, lambda data: data.replace(b"/worksheet", b"/chartsheet", 1))
+    assert rows(tmp_path) == [{"n": 7}]
+    assert rows(tmp_path, dialect=Dialect(sheet="1")) == [{"n": 7}]
+    changed(path, rels, lambda data: data.replace(b"/worksheet", b"/chartsheet"))
+    with pytest.raises(BadFile, match="it has no sheet ''"):
+        rows(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "is_whole"),
+    [
+        ("xml", b"<r><book><a>1</a></book><boo", False),
+        ("xml", b"<r><book><a>1</a></book></r>\n \n", True),
+        ("xml", "<r><book><a>1</a></book></r>\n".encode("utf-16"), True),
+        ("json", b'[{"a": 1},\n {"a"', False),
+        ("json", b'[{"a": 1}]\n', True),
+    ],
+)
+def test_a_document_that_is_being_written_is_waited_for(
+    tmp_path: Path, form: Format, data: bytes, is_whole: bool
+) -> None:
+    path = write(tmp_path / f"a.{form}", data)
+    later_s = path.stat().st_mtime + 6
+    enumeration = FileEnumeration(
+        tmp_path,
+        follow=True,
+        settle_s=5,
+        now=lambda: later_s,
+        dialect=Dialect(row_tag="book"),
+        format=form,
+    )
+    assert bool(enumeration.discover()) == is_whole
+    assert list(enumeration.settling) == ([] if is_whole else [str(path)])

@@ -103,13 +103,34 @@ def test_rows_that_another_writer_adds_meanwhile_are_replaced_once_the_merge_is_
     place, add = other_writer(kind, tmp_path, monkeypatch)
     place.deliver([Change(1, "", 1, "a"), Change(2, "", 1, "b")])
     assert place.run().state == "finished"
+    calls = strike(kind, monkeypatch, add, [Change(3, "", 1, "other"), Change(4, "", 9, "newer")])
+    place.deliver([Change(one, "", 2, "new") for one in (1, 3, 4)])
+    # An Iceberg table is claimed by a commit of its own, which writes no files.
+    result = place.run()
+    assert result.state == "finished", result.reason
+    assert len(calls) >= 2
+    assert place.read() == [
+        (1, "", 2, "new"),
+        (2, "", 1, "b"),
+        (3, "", 2, "new"),
+        (4, "", 9, "newer"),
+    ]
+
+
+def strike(
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+    add: Callable[[list[Change]], None],
+    rows: list[Change],
+) -> list[int]:
+    """Let another writer add rows just before the first commit of a merge; one entry for each."""
     calls: list[int] = []
 
     def struck(real: Callable[..., None]) -> Callable[..., None]:
         def call(*given: Any, **named: Any) -> None:
             calls.append(1)
             if len(calls) == 1:
-                add([Change(3, "", 1, "other"), Change(4, "", 9, "newer")])
+                add(rows)
             real(*given, **named)
 
         return call
@@ -123,17 +144,7 @@ def test_rows_that_another_writer_adds_meanwhile_are_replaced_once_the_merge_is_
 
         real = MergingIcebergTarget._commit_files
         monkeypatch.setattr(MergingIcebergTarget, "_commit_files", struck(real))
-    place.deliver([Change(one, "", 2, "new") for one in (1, 3, 4)])
-    # An Iceberg table is claimed by a commit of its own, which writes no files.
-    result = place.run()
-    assert result.state == "finished", result.reason
-    assert len(calls) >= 2
-    assert place.read() == [
-        (1, "", 2, "new"),
-        (2, "", 1, "b"),
-        (3, "", 2, "new"),
-        (4, "", 9, "newer"),
-    ]
+    return calls
 
 
 def other_writer(
@@ -361,6 +372,22 @@ def test_rows_of_which_none_changes_the_table_are_a_checkpoint_of_its_log(tmp_pa
     assert said[-1] == result.last_checkpoint_id
     assert len(said) == len(set(said))
     assert place.read() == [(1, "", 9, "a")]
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_merge_that_changes_nothing_is_made_again_behind_another_writer(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that deletes finds none, and one of its key comes before the entry is made."""
+    place, add = other_writer(kind, tmp_path, monkeypatch)
+    place.deliver([Change(1, "", 1, "a")])
+    assert place.run().state == "finished"
+    calls = strike(kind, monkeypatch, add, [Change(3, "", 1, "other")])
+    place.deliver([Change(3, "", 2, "", "D")])
+    result = place.run()
+    assert result.state == "finished", result.reason
+    assert len(calls) >= 2
+    assert place.read() == [(1, "", 1, "a")]
 
 
 def test_a_table_that_the_job_makes_is_partitioned_as_asked(tmp_path: Path) -> None:
