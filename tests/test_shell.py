@@ -31,7 +31,8 @@ BLOCKS = [block for page in ALL for block in blocks(page) if block.kind in SHELL
 GIVEN = {
     "landing": "python orders.py",
     "table": "python orders.py; epochgate ingest landing table --quiet",
-    "a job": "python orders.py; epochgate ingest landing table --follow --rows-per-second 300 --quiet & "
+    "a job": "python orders.py; "
+    "epochgate ingest landing table --follow --rows-per-second 300 --quiet & "
     "until [ -d table/checkpoint=*1 ]; do sleep 0.2; done; trap 'kill -9 %1' EXIT",
 }
 """Commands that make what a block begins with; others stand in the comment themselves."""

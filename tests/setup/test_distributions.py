@@ -32,7 +32,9 @@ import epochgate
 def failed(name):
     raise
 
-left_out = tuple(f"epochgate.{name}__main__" for name in ("", "benchmarks.flink.", "benchmarks.peers."))
+left_out = {
+    f"epochgate.{name}__main__" for name in ("", "benchmarks.flink.", "benchmarks.peers.")
+}
 names = [one.name for one in pkgutil.walk_packages(epochgate.__path__, "epochgate.", failed)]
 for name in names:
     if name not in left_out and not name.startswith("epochgate.benchmarks.peers.programs."):
