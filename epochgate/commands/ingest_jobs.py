@@ -120,6 +120,12 @@ def _require_apart(options: IngestOptions, others: Sequence[IngestJob]) -> None:
                 f"the checkpoints are where those of {other.name} are; give each job a "
                 "checkpoint-dir of its own"
             )
+        for one, reader in ((options, other.options), (other.options, options)):
+            if one.committed_files is not None and _is_read_by(one.source_path, reader.source_path):
+                raise UsageError(
+                    f"{one.source_path} is read by the job of {other.name}, too, and files go once "
+                    "one of both has committed them (--after-commit, after-commit); leave that out"
+                )
         for name in OWN:
             if (value := getattr(options, name)) and value == getattr(other.options, name):
                 flag = name.replace("_", "-")
@@ -135,6 +141,16 @@ def _require_table(options: IngestOptions, other: IngestJob) -> None:
             "pattern that matches the files of both; or, where their formats differ, give both a "
             "Delta, Iceberg or PostgreSQL table, and each a checkpoint-dir of its own"
         )
+
+
+def _is_read_by(source: str, other: str) -> bool:
+    """Return whether one source is the other, or within it; of two patterns that is not known.
+
+    >>> _is_read_by("/in/*.csv", "/in"), _is_read_by("/in", "/in/a"), _is_read_by("/in", "/into")
+    (True, True, False)
+    """
+    one, two = f"{source}/", f"{other}/"
+    return one.startswith(two) or two.startswith(one)
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -85,7 +85,7 @@ SYSTEMS = Catalogue(
         ),
         "filing": (
             "epochgate.models.closed.filing:FiledSource",
-            "A file of several splits in a job that fails: neither recorded nor removed too early.",
+            "A file of several splits in a job that fails is not removed too early.",
         ),
         "flooding": (
             "epochgate.models.closed.flooding:FloodedTask",
@@ -117,7 +117,7 @@ SYSTEMS = Catalogue(
         ),
         "owning": (
             "epochgate.models.closed.owning:OwnedTable",
-            "The drivers of a job and another writer: a table is made once, and is the last driver's.",
+            "Two drivers and another writer: a table is made once, and is the last driver's.",
         ),
         "recreation": (
             "epochgate.models.closed.recreation:RecreatedJob",

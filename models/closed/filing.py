@@ -31,7 +31,7 @@ from epochgate.models.read_splits import OWED
 
 
 class FiledSource(ClosedSystem):
-    """A file of several splits in a job that fails: neither recorded nor removed too early."""
+    """A file of several splits in a job that fails is not removed too early."""
 
     CONSTANTS: ClassVar[dict[str, int]] = {"subtasks": 2, "K": 1, "F": 2}
     DERIVED: ClassVar[dict[str, str]] = {

@@ -356,7 +356,7 @@ class Client(Environment):
 
 
 class OwnedTable(ClosedSystem):
-    """The drivers of a job and another writer: a table is made once, and is the last driver's."""
+    """Two drivers and another writer: a table is made once, and is the last driver's."""
 
     INDEX_SETS: ClassVar[dict[str, str]] = {"driver": "drivers"}
     CONSTANTS: ClassVar[dict[str, int]] = {

@@ -17,7 +17,6 @@ import time
 import urllib.request
 from collections import defaultdict
 from collections.abc import Mapping
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -49,7 +48,6 @@ class OtlpSender(JobSeries):
         self.url = url_of(endpoint)
         try:
             import opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 as service
-            from google.protobuf.message import DecodeError
         except ModuleNotFoundError:
             raise MetricsUnavailable(
                 "sending metrics (--otlp) needs the package opentelemetry-proto, which is not "
@@ -57,7 +55,6 @@ class OtlpSender(JobSeries):
             ) from None
         super().__init__()
         self._service, self._interval_s = service, interval_s
-        self._wrong = (OSError, HTTPException, ValueError, DecodeError)
         self._tls = _tls() if self.url.startswith("https:") else None
         self._is_closing = threading.Event()
         self._is_failing = False
@@ -82,7 +79,7 @@ class OtlpSender(JobSeries):
                 continue  # nothing has begun that could be told of
             try:
                 self._send()
-            except self._wrong as error:
+            except Exception as error:  # noqa: BLE001  a thread that ends would send no more
                 self._tell_failing(error)
             else:
                 self._tell_working()
@@ -106,7 +103,8 @@ class OtlpSender(JobSeries):
     def _tell_failing(self, error: Exception) -> None:
         if not self._is_failing:
             self._is_failing = True
-            reason = getattr(error, "reason", None) or error
+            told = str(error) if isinstance(error, (OSError, ValueError)) else repr(error)
+            reason = getattr(error, "reason", None) or told
             _log.warning(
                 "metrics cannot be sent to %s: %s. The job goes on, and so do the tries, each with "
                 "all counts so far",
@@ -167,7 +165,15 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=os.environ.get("OTEL_EXPORTER_OTLP_CERTIFICATE"))
+    name = "OTEL_EXPORTER_OTLP_CERTIFICATE"
+    path = os.environ.get(name)
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise MetricsUnavailable(
+            f"{name} in the environment is {path!r}, and no certificates can be read from it: "
+            f"{error}. Name a file of them in PEM, or unset it to take those of the system"
+        ) from error
 
 
 def _add(metrics: Any, metric: Metric, now_ns: int) -> None:

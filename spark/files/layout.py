@@ -232,8 +232,12 @@ def infer_schema(
 
 def _whole_records(file: BinaryIO, ends: RecordEnds, sample_bytes_max: int) -> bytes:
     sample = file.read(sample_bytes_max)
-    if len(sample) < sample_bytes_max:
-        return sample
+    while len(sample) < sample_bytes_max:
+        # Behind a short read comes the end, or a fault, which blank lines must not hide.
+        block = b"" if sample.strip() else file.read(sample_bytes_max - len(sample))
+        if not block:
+            return sample
+        sample += block
     while not (cut := ends.last(sample)):
         block = file.read(sample_bytes_max)
         sample += block

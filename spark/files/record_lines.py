@@ -25,7 +25,7 @@ class RecordLines(io.BufferedIOBase):
         self._raw.seek(0)
         self._lines = self._lines_of(self._raw)
         self._ready, self._at = b"", 0
-        self._error: ValueError | None = None
+        self._error: Exception | None = None
 
     def readable(self) -> bool:
         return True
@@ -45,7 +45,7 @@ class RecordLines(io.BufferedIOBase):
         while has < wanted and self._error is None:
             try:
                 line = next(self._lines, None)
-            except ValueError as error:
+            except Exception as error:  # noqa: BLE001  it is raised behind the lines before it
                 self._error = error
                 break
             if line is None:

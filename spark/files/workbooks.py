@@ -11,15 +11,37 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import posixpath
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 from xml.parsers import expat
 
-_BLOCK_BYTES = 1 << 16
+from epochgate.spark.files.records import RECORD_BYTES_MAX
+from epochgate.spark.files.xml_documents import parsed_blocks
+
+_DAMAGE = (
+    expat.ExpatError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    LookupError,
+    OverflowError,
+    RuntimeError,  # a part is encrypted, or compressed in a way that is not known
+    ValueError,
+)
+_ROWS_MAX, _COLUMNS_MAX = 1 << 20, 1 << 14
+"""No sheet has more."""
+_PART_BYTES_MAX = 64 << 20
+"""Of a part that is neither a sheet nor the shared texts."""
 _TEXTS_MAX = 256 << 20
+_TEXT_COSTS = 50
+"""Letters that each shared text counts for beside its own."""
+_TRUTHS = {"1": "true", "0": "false", "true": "true", "false": "false"}
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*", re.ASCII)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 _NO_DATE = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^]]*\]', re.IGNORECASE)
@@ -29,9 +51,15 @@ _TIMES, _BOTH, _SPANS = (
     frozenset([22]),
     frozenset([46]),
 )
+_NEVER_EMPTY = frozenset(["n", "s", "b", "d"])
+"""Kinds of cells that have no value where its text is empty."""
 _DAY_MS = 24 * 3600 * 1000
 _LEAP_DAY = 60
 """The number of 1900-02-29, which spreadsheets count and no calendar has."""
+
+
+class WorkbookUnusable(ValueError):
+    """A workbook is not read, for a reason that is no damage."""
 
 
 class Fault(NamedTuple):
@@ -55,7 +83,9 @@ class Workbook:
         try:
             self._zip = zipfile.ZipFile(file)
             self._read_sheets()
-        except (zipfile.BadZipFile, KeyError) as error:
+        except WorkbookUnusable:
+            raise
+        except _DAMAGE as error:
             raise ValueError(
                 f"it is no workbook of Office Open XML ({error}); save it as .xlsx without a "
                 "password"
@@ -94,9 +124,8 @@ class Workbook:
     def rows(self, part: str) -> Iterator[Cells]:
         """The rows with a cell that is not empty. Raises ValueError behind those before a fault."""
         found = _Sheet(self._value)
-        with self._zip.open(part) as file:
-            for _ in _parsed(file, found.begin, found.end, found.text):
-                yield from found.take()
+        for _ in _parsed(self._zip, part, found.begin, found.end, found.text):
+            yield from found.take()
 
     def _relations(self, place: str, *, by_id: bool = False) -> Iterator[tuple[str, str]]:
         """The parts that belong to one, by the last word of their kind or by their ids."""
@@ -109,16 +138,18 @@ class Workbook:
 
     def _elements(self, part: str) -> Iterator[tuple[str, dict[str, str]]]:
         found: list[tuple[str, dict[str, str]]] = []
-        with self._zip.open(part) as file:
-            for _ in _parsed(file, lambda name, attributes: found.append((name, attributes))):
-                yield from found
-                found.clear()
+        has = 0
+        for count in _parsed(self._zip, part, lambda name, of: found.append((name, of))):
+            yield from found
+            found.clear()
+            has += count
+            if has > _PART_BYTES_MAX:
+                raise WorkbookUnusable(f"its part {part!r} has more than {_PART_BYTES_MAX} bytes")
 
     def _shared(self, part: str) -> list[str]:
         texts = _Shared()
-        with self._zip.open(part) as file:
-            for _ in _parsed(file, texts.begin, texts.end, texts.text):
-                pass
+        for _ in _parsed(self._zip, part, texts.begin, texts.end, texts.text):
+            pass
         return texts.found
 
     def _styles(self, part: str) -> list[str]:
@@ -140,17 +171,24 @@ class Workbook:
         if text is None:
             return Fault("", "the formula of the cell was never calculated")
         if kind == "s":
-            return _quoted(self._texts[int(text)])
+            number = int(text) if text.isdecimal() else -1
+            if 0 <= number < len(self._texts):
+                return _quoted(self._texts[number])
+            return Fault(text, f"the workbook has no shared text {text!r}")
         if kind in ("str", "inlineStr", "d"):
             return _quoted(_unescaped(text) if kind == "str" else text)
         if kind == "b":
-            return "true" if text == "1" else "false"
+            return _TRUTHS.get(text.strip().lower()) or Fault(text, f"{text!r} is no truth")
         if kind == "e":
             return Fault(text, f"the cell is the error {text}")
-        shown = self._formats[style] if style < len(self._formats) else ""
+        if not _NUMBER.fullmatch(text):
+            return Fault(text, f"{text!r} is no number")
+        shown = self._formats[style] if 0 <= style < len(self._formats) else ""
         return self._time(float(text), shown) if shown else _number(text)
 
     def _time(self, days: float, kind: str) -> str | Fault:
+        if not math.isfinite(days * _DAY_MS):
+            return _no_day(days)
         whole, ms = divmod(round(days * _DAY_MS), _DAY_MS)
         if kind == "span":
             hours, rest = divmod(round(days * _DAY_MS), 3600 * 1000)
@@ -267,9 +305,16 @@ class _Shared(_Texts):
         super().end(name)
         if name == "si":
             self.found.append(self.take())
-            self._has += len(self.found[-1])
-            if self._has > _TEXTS_MAX:
-                raise ValueError(f"its texts have more than {_TEXTS_MAX} letters")
+            self._count(_TEXT_COSTS)
+
+    def text(self, data: str) -> None:
+        super().text(data)
+        self._count(len(data))
+
+    def _count(self, letters: int) -> None:
+        self._has += letters
+        if self._has > _TEXTS_MAX:
+            raise WorkbookUnusable(f"its texts have more than {_TEXTS_MAX} letters")
 
 
 class _Sheet:
@@ -284,6 +329,7 @@ class _Sheet:
         self._text: list[str] | None = None
         self._inline = _Texts()
         self._has_formula = self._is_text = False
+        self._has = 0
 
     def take(self) -> list[Cells]:
         found, self._rows = self._rows, []
@@ -291,11 +337,16 @@ class _Sheet:
 
     def begin(self, name: str, attributes: dict[str, str]) -> None:
         if name == "row":
-            self._now = Cells(int(attributes.get("r", self._now.row + 1)), {})
+            number = int(attributes.get("r", self._now.row + 1))
+            if not 1 <= number <= _ROWS_MAX:
+                raise ValueError(f"no sheet has a row {number}")
+            self._now, self._has = Cells(number, {}), 0
             self._column = -1
         elif name == "c":
             place = attributes.get("r")
             self._column = self._column + 1 if place is None else _column_of(place)
+            if not 0 <= self._column < _COLUMNS_MAX or self._column in self._now.values:
+                raise ValueError(f"row {self._now.row} has a cell at {place!r}, or has it twice")
             self._kind = attributes.get("t", "n")
             self._style = int(attributes.get("s", 0))
             self._text, self._has_formula = None, False
@@ -314,6 +365,7 @@ class _Sheet:
             self._text = [self._inline.take()]
         elif name == "c":
             text = None if self._text is None else "".join(self._text)
+            text = None if text == "" and self._kind in _NEVER_EMPTY else text
             if self._has_formula or text is not None:
                 found = self._value_of(self._kind, self._style, text)
                 self._now.values[self._column] = found
@@ -322,6 +374,9 @@ class _Sheet:
         self._is_text = False
 
     def text(self, data: str) -> None:
+        self._has += len(data)
+        if self._has > RECORD_BYTES_MAX:
+            raise WorkbookUnusable(f"row {self._now.row} has more than {RECORD_BYTES_MAX} letters")
         if self._is_text:
             assert self._text is not None
             self._text.append(data)
@@ -336,12 +391,15 @@ def _column_of(place: str) -> int:
 
 
 def _parsed(
-    file: Any,
+    book: zipfile.ZipFile,
+    part: str,
     begin: Callable[[str, dict[str, str]], object],
     end: Callable[[str], object] = lambda name: None,
     text: Callable[[str], object] = lambda data: None,
-) -> Iterator[None]:
-    """Parse a part block by block; names without their namespaces. Raises ValueError."""
+) -> Iterator[int]:
+    """Parse a part block by block; names without their namespaces. Tells the bytes of each block.
+    Raises ValueError.
+    """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = lambda name, attributes: begin(
@@ -350,15 +408,13 @@ def _parsed(
     parser.EndElementHandler = lambda name: end(_local(name))
     parser.CharacterDataHandler = text
     parser.StartDoctypeDeclHandler = _refuse
-    is_last = False
-    while not is_last:
-        try:
-            block = file.read(_BLOCK_BYTES)
-            is_last = not block
-            parser.Parse(block, is_last)
-        except (expat.ExpatError, zipfile.BadZipFile, KeyError, IndexError) as error:
-            raise ValueError(f"the workbook is damaged: {error}") from error
-        yield
+    try:
+        with book.open(part) as file:
+            yield from parsed_blocks(parser, file)
+    except WorkbookUnusable:
+        raise
+    except _DAMAGE as error:
+        raise ValueError(f"the workbook is damaged: {error}") from error
 
 
 def _local(name: str) -> str:
@@ -366,4 +422,4 @@ def _local(name: str) -> str:
 
 
 def _refuse(*_: Any) -> None:
-    raise ValueError("a part of the workbook has a document type, which is not read")
+    raise WorkbookUnusable("a part of the workbook has a document type, which is not read")

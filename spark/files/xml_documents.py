@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from xml.parsers import expat
 
 from epochgate.spark.files.json_guard import DEPTH_MAX, is_printed_again
@@ -24,6 +24,7 @@ from epochgate.spark.files.records import RECORD_BYTES_MAX, RecordTooLong
 
 _ATTRIBUTE = "_"
 _BLOCK_BYTES = 1 << 16
+_TAG_BYTES_MAX = 16 << 20
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,37}")
 _BROKEN = re.compile(r"-?(?:0|[1-9][0-9]*)\.(?:0|[0-9]*[1-9])")
 _NIL = re.compile(r".+:nil")
@@ -142,6 +143,20 @@ def _refuse(*_: Any) -> None:
     raise DocumentTypeRefused
 
 
+def parsed_blocks(parser: expat.XMLParserType, file: IO[bytes]) -> Iterator[int]:
+    """Parse a file block by block; tells the bytes of each, 0 of the last. Raises what reading and
+    the parser raise, and ValueError for a tag or comment that does not end.
+    """
+    has, block = 0, b"x"
+    while block:
+        block = file.read(_BLOCK_BYTES)
+        parser.Parse(block, not block)
+        has += len(block)
+        if has - parser.CurrentByteIndex > _TAG_BYTES_MAX:
+            raise ValueError(f"a tag or comment has more than {_TAG_BYTES_MAX} bytes")
+        yield len(block)
+
+
 def lines_of_xml(raw: BinaryIO, row_tag: str) -> Iterator[bytes]:
     """The records with this name. Raises ValueError for what is no XML, behind those before it."""
     records = _Records(row_tag)
@@ -151,14 +166,14 @@ def lines_of_xml(raw: BinaryIO, row_tag: str) -> Iterator[bytes]:
     parser.CharacterDataHandler = records.text
     parser.StartDoctypeDeclHandler = _refuse
     has_any = is_last = False
+    blocks = parsed_blocks(parser, raw)
+    wrong: Exception | None = None
     while not is_last:
-        block = raw.read(_BLOCK_BYTES)
-        is_last, wrong = not block, None
         try:
-            parser.Parse(block, is_last)
-        except expat.ExpatError as error:
+            is_last = not next(blocks)
+        except (expat.ExpatError, LookupError) as error:  # the latter of an unknown encoding
             wrong = ValueError(f"it is no XML: {error}")
-        except ValueError as error:
+        except Exception as error:  # noqa: BLE001  it is raised behind the records before it
             wrong = error
         for line in records.take():
             has_any = True

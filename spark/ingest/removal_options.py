@@ -40,14 +40,14 @@ def removal_of(
         return Removal(root, None, open_objects)
     to = absolute(asked.removeprefix(MOVE))
     _require_reachable(source, to)
-    if _may_be_read(source, root, to):
+    if _may_be_read(_real(source), _real(root), _real(to)):
         raise ArchiveInSource(
             f"--after-commit {asked} (committed_files): {to!r} lies in the source {source!r}, so "
             "the job would read the files again. Give a directory outside of it, or one whose name "
             "begins with '_', which is not read"
         )
     for written in (options.target_path, options.rejected_path):
-        if _is_within(to, written):
+        if _is_within(_real(to), _real(written)):
             raise IngestMisconfigured(
                 f"--after-commit {asked} (committed_files): {to!r} lies in {written!r}, which this "
                 "job writes. Give a directory outside of it"
@@ -70,19 +70,13 @@ def after_commit_of(
 def _root(source: str) -> str:
     """The part of the source that names in the archive leave out."""
     if is_url(source):
-        root = root_of_url(source)
-        return root if glob.has_magic(source) or not _is_a_file(source) else root.rpartition("/")[0]
+        return root_of_url(source)
     if os.path.isfile(source):
         return os.path.dirname(source)
     root = source
     while glob.has_magic(root) and not os.path.lexists(root):
         root = os.path.dirname(root)
     return root
-
-
-def _is_a_file(url: str) -> bool:
-    """Return whether the URL is that of an object, by its extension: a folder has none."""
-    return "." in url.rpartition("/")[2]
 
 
 def _require_reachable(source: str, to: str) -> None:
@@ -107,8 +101,16 @@ def _may_be_read(source: str, root: str, to: str) -> bool:
         return to == root
     if source != root and not is_pattern:
         return False
+    if is_url(source) and not is_pattern and to == root.rpartition("/")[0]:
+        # An object of that URL would be moved to itself; a folder has no extension.
+        return "." in root.rpartition("/")[2]
     below = os.path.relpath(to, root) if _is_within(to, root) else ""
     return bool(below) and reason_not_to_read(below) is None
+
+
+def _real(path: str) -> str:
+    """The path without links, which lead to the same files by other names."""
+    return path if is_remote(path) else os.path.realpath(path)
 
 
 def _is_within(path: str, directory: str) -> bool:

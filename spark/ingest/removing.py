@@ -9,6 +9,7 @@ tried again. Runs on the thread of that work.
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import shutil
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochgate.errors import EpochgateError
+from epochgate.runtime.filesystem import LocalFileSystem
 from epochgate.runtime.objects.client import ObjectStore, is_remote, open_url
 from epochgate.spark.files.access import FileAccess
 from epochgate.spark.files.content import Stamp, is_as_it_was
@@ -28,6 +30,7 @@ from epochgate.spark.files.taken import TakenFile
 DELETE: Final = "delete"
 MOVE: Final = "move:"
 _PART: Final = ".epochgate-part"
+_BLOCK_BYTES: Final = 1 << 20
 
 
 def why_not_removed(asked: str | None, age_s: float, on_changed_file: str | None) -> str | None:
@@ -83,40 +86,37 @@ class Removal:
 
     def remove(self, record: TakenFile) -> bool:
         """Remove the file; False if it is gone, or another by now. Raises OSError."""
-        access = FileAccess(self.open_objects)
+        access, path = FileAccess(self.open_objects), record.path
         try:
-            found = access.stamp_of(record.path)
+            found = access.stamp_of(path)
         except FileNotFoundError:
             return False
         if not is_as_it_was(record.stamp, found):
             return False
-        if is_remote(record.path):
-            return self._remove_object(access, record.path, found)
-        if self.to is None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(record.path)
-            return True
-        self._move_file(record.path, found)
+        if self.to is not None:
+            place = self.place_of(path)
+            is_archived = _is_archived(access, path, found, place)
+            if not is_archived and not is_remote(path) and _is_renamed(path, place):
+                return True
+            if not is_archived:
+                self._copy(path, place, found)
+            if not is_as_it_was(found, access.stamp_of(path)):  # replaced while it was copied
+                if not is_archived:
+                    self._delete(place)
+                return False
+        self._delete(path)
         return True
 
     def place_of(self, path: str) -> str:
         """The place of a file in the archive."""
         assert self.to is not None, "it is asked where there is one"
-        below = path.removeprefix(self.root).lstrip("/")
+        below = path.removeprefix(self.root).lstrip("/") or path.rpartition("/")[2]
         return f"{self.to.rstrip('/')}/{below}"
 
-    def _move_file(self, path: str, stamp: Stamp) -> None:
-        place = self.place_of(path)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        try:
-            there = os.stat(place)
-        except FileNotFoundError:
-            pass
-        else:
-            if (there.st_size, there.st_mtime_ns) != stamp[:2]:
-                raise _taken(place)
-        if os.stat(path).st_dev == os.stat(os.path.dirname(place)).st_dev:
-            os.replace(path, place)
+    def _copy(self, path: str, place: str, stamp: Stamp) -> None:
+        if is_remote(path):
+            bucket, key = bucket_and_key(path)
+            self.open_objects(bucket).copy(key, bucket_and_key(place)[1])
             return
         part = f"{place}{_PART}"
         shutil.copy2(path, part)
@@ -125,26 +125,60 @@ class Removal:
         os.utime(part, ns=(stamp.modified_ns, stamp.modified_ns))
         os.replace(part, place)
         _sync_directory(os.path.dirname(place))
-        os.unlink(path)
 
-    def _remove_object(self, access: FileAccess, path: str, stamp: Stamp) -> bool:
-        bucket, key = bucket_and_key(path)
-        objects = self.open_objects(bucket)
-        if self.to is not None:
-            place = bucket_and_key(self.place_of(path))[1]
-            with contextlib.suppress(FileNotFoundError):
-                if objects.status(place).size_bytes != stamp.size_bytes:
-                    raise _taken(f"{bucket}/{place}")
-            objects.copy(key, place)
-            if not is_as_it_was(stamp, access.stamp_of(path)):
-                objects.delete(place)
-                return False
-        objects.delete(key)
-        return True
+    def _delete(self, path: str) -> None:
+        if is_remote(path):
+            bucket, key = bucket_and_key(path)
+            self.open_objects(bucket).delete(key)
+            return
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
 
-def _taken(place: str) -> ArchiveTaken:
-    return ArchiveTaken(17, "the archive has another file of that name; move it away", place)
+def _is_archived(access: FileAccess, path: str, stamp: Stamp, place: str) -> bool:
+    """Return whether the archive has the same bytes under this name, as it has where a kill came
+    before the file was deleted. Raises ArchiveTaken if it has others.
+    """
+    try:
+        there = access.stamp_of(place)
+    except FileNotFoundError:
+        return False
+    if _is_one(path, place):
+        raise ArchiveTaken(errno.EEXIST, f"it is in the archive itself, at {place!r}")
+    is_same = there.size_bytes == stamp.size_bytes
+    if is_same:
+        with access.open(path, stamp) as one, access.open(place, there) as other:
+            while is_same and (block := one.read(_BLOCK_BYTES)):
+                is_same = block == other.read(_BLOCK_BYTES)
+    if not is_same:
+        raise ArchiveTaken(
+            errno.EEXIST, f"the archive has another file of that name, {place!r}; move it away"
+        )
+    return True
+
+
+def _is_one(path: str, place: str) -> bool:
+    """Return whether both are one entry, by whichever names: a second one, a link, would remain."""
+    if is_remote(path):
+        return path == place
+    one = os.stat(path)
+    return one.st_nlink < 2 and os.path.samestat(one, os.stat(place))
+
+
+def _is_renamed(path: str, place: str) -> bool:
+    """Move a file by its name alone, if it can be: not to another file system or mount, nor a link,
+    which may lead elsewhere from there.
+    """
+    LocalFileSystem().make_directory(os.path.dirname(place))
+    if os.path.islink(path):
+        return False
+    try:
+        os.rename(path, place)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return False
+    return True
 
 
 def _sync_directory(path: str) -> None:
@@ -203,6 +237,9 @@ class DueFiles:
         for record in records:
             try:
                 self.removed += self.removal.remove(record)
-            except OSError as error:
-                failed.append((record, error.strerror or str(error)))
+            except (
+                OSError,
+                EpochgateError,
+            ) as error:  # the latter, where a bucket cannot be opened
+                failed.append((record, getattr(error, "strerror", None) or str(error)))
         return failed

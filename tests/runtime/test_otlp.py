@@ -214,3 +214,26 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, name, None)
     with pytest.raises(MetricsUnavailable, match=r"pip install epochgate\[otlp\]"):
         OtlpSender("http://localhost:4318")
+
+
+def test_certificates_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", "/no/such.pem")
+    with pytest.raises(MetricsUnavailable, match=r"OTEL_EXPORTER_OTLP_CERTIFICATE.*no/such.pem"):
+        OtlpSender("https://localhost:4318")
+
+
+def test_figures_that_cannot_be_told_once_do_not_end_the_sending(
+    collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender = OtlpSender(collector.url, interval_s=0.05)
+    report = told(sender)
+    report.coordinator_metrics["sink"] = None  # type: ignore[assignment]
+    for _ in range(3000):
+        if caplog.messages:
+            break
+        time.sleep(0.01)
+    assert "cannot be sent" in caplog.messages[0]
+    del report.coordinator_metrics["sink"]
+    collector.has_taken.clear()
+    assert collector.has_taken.wait(30)
+    sender.close()

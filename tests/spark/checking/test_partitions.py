@@ -72,7 +72,7 @@ def test_counts_are_those_of_one_machine(
 
 @pytest.mark.parametrize(
     ("system", "left"),
-    [(Table(places=8), 184), (Ring(members=5), 52), (Track(), 21)],
+    [(Table(places=8), 184), (Ring(members=5), 15), (Track(), 21)],
     ids=lambda value: type(value).__name__ if isinstance(value, ClosedSystem) else "",
 )
 def test_a_reduced_space_is_that_of_one_machine(

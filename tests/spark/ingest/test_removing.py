@@ -68,29 +68,6 @@ def test_a_file_is_moved_with_its_name_below_the_source(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_file_is_moved_to_another_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = Path("/dev/shm") / f"epochgate-{os.getpid()}"
-    if not os.access("/dev/shm", os.W_OK) or os.stat("/dev/shm").st_dev == tmp_path.stat().st_dev:
-        pytest.skip("there is no second file system here")
-    path = tmp_path / "a.csv"
-    path.write_text("x\n1\n")
-    record = record_of(path)
-    try:
-        assert Removal(str(tmp_path), str(other)).remove(record)
-        assert os.listdir(other) == ["a.csv"]
-        assert (other / "a.csv").stat().st_mtime_ns == record.stamp.modified_ns
-        path.write_text("x\n1\n")
-        os.utime(path, ns=(1, record.stamp.modified_ns))
-        assert Removal(str(tmp_path), str(other)).remove(record), "a kill came before the end"
-        assert not path.exists()
-    finally:
-        for left in other.iterdir():
-            left.unlink()
-        other.rmdir()
-
-
 def test_another_file_in_the_archive_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "in" / "a.csv"
     path.parent.mkdir()

@@ -112,6 +112,16 @@ def test_a_failure_is_told_at_once_where_others_go_on() -> None:
     assert line.endswith("s  a into b: failed: it has changed\nGive another")
 
 
+@pytest.mark.parametrize("deletes", [0, 1])
+def test_a_job_does_not_remove_the_files_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], deletes: int
+) -> None:
+    tables = [pair(tmp_path, "a"), pair(tmp_path, "b").replace("b/in", "a/in/*.csv")]
+    tables[deletes] += "\nafter-commit = 'delete'"
+    assert main(["ingest", "--config", configured(tmp_path, *tables)]) == 2
+    assert f"is read by the job of {tmp_path}/a/out, too" in capsys.readouterr().err
+
+
 def test_the_file_is_printed_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = pair(tmp_path, "a", "parallelism = 1", "null = ['x']")
     path = configured(tmp_path, first, pair(tmp_path, "b"), above="parallelism = 3\nnull = ['y']")
