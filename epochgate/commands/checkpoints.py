@@ -104,7 +104,10 @@ def stored_at(where: str) -> list[StoredCheckpoint]:
 
     stored = stored_checkpoints(where)
     if not stored:
-        raise NoCheckpoint(f"{where} holds no checkpoint: its job has completed none so far")
+        raise NoCheckpoint(
+            f"{where} holds no checkpoint: its job has completed none so far, or keeps them "
+            "elsewhere (--checkpoint-dir); then name that place"
+        )
     return stored
 
 

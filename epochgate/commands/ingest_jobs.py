@@ -132,16 +132,6 @@ def _require_apart(options: IngestOptions, others: Sequence[IngestJob]) -> None:
                 raise UsageError(f"{flag} {value} is that of {other.name}, too; give each its own")
 
 
-def _is_read_by(source: str, other: str) -> bool:
-    """Return whether one source is the other, or within it; of two patterns that is not known.
-
-    >>> _is_read_by("/in/*.csv", "/in"), _is_read_by("/in", "/in/a"), _is_read_by("/in", "/into")
-    (True, True, False)
-    """
-    one, two = f"{source}/", f"{other}/"
-    return one.startswith(two) or two.startswith(one)
-
-
 def _require_table(options: IngestOptions, other: IngestJob) -> None:
     if options.job_id == other.options.job_id:
         raise UsageError("two jobs read this source into this target: each row would come twice")
@@ -151,6 +141,16 @@ def _require_table(options: IngestOptions, other: IngestJob) -> None:
             "pattern that matches the files of both; or, where their formats differ, give both a "
             "Delta, Iceberg or PostgreSQL table, and each a checkpoint-dir of its own"
         )
+
+
+def _is_read_by(source: str, other: str) -> bool:
+    """Return whether one source is the other, or within it; of two patterns that is not known.
+
+    >>> _is_read_by("/in/*.csv", "/in"), _is_read_by("/in", "/in/a"), _is_read_by("/in", "/into")
+    (True, True, False)
+    """
+    one, two = f"{source}/", f"{other}/"
+    return one.startswith(two) or two.startswith(one)
 
 
 def worst(codes: Sequence[int]) -> int:

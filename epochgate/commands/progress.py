@@ -82,10 +82,11 @@ class Progress(JobListener):
             self._note_commit(event)
         elif isinstance(event, Warned):
             self._tell(f"warning: {event}", is_needed=True)
-        elif isinstance(event, JobEnded if self._prefix else ()) or not isinstance(
-            event, JobStarted | JobEnded
-        ):
-            # The command says itself how it starts, and what all have come to once all are over.
+        elif isinstance(event, JobEnded):
+            # What it came to is said by the command, but late where others go on.
+            if self._prefix and event.state == "failed":
+                self._tell(f"failed: {event.reason}", is_needed=True)
+        elif not isinstance(event, JobStarted):
             self._tell(f"{event}{event.details}", is_needed=event.level >= logging.WARNING)
 
     def note(self, line: str, *, is_needed: bool = False) -> None:

@@ -116,7 +116,10 @@ def _told_without_run(status: RunStatus) -> Iterator[str]:
         who = "another driver" if status.holder is None else status.holder.claim
         yield f"starting: {who} holds the checkpoints; there is no history yet"
     else:
-        yield f"{status.directory} has no history: no job has begun there, or it kept none"
+        yield (
+            f"{status.directory} has no history: no job has begun there, or it kept none; if its "
+            "checkpoints are elsewhere (--checkpoint-dir), name that place"
+        )
 
 
 def _told_head(status: RunStatus, run: RunSummary) -> Iterator[str]:

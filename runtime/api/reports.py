@@ -201,7 +201,7 @@ def counted(number: int, what: str) -> str:
 def telling_line(text: str) -> str:
     r"""The telling line of a reason: the first of the message, also of one behind a traceback.
 
-    >>> telling_line("failed: it has changed.\\n  from: a\\n  to: b\\nGive a new target.")
+    >>> telling_line("failed: it has changed.\n  from: a\n  to: b\nGive a new target.")
     'failed: it has changed.'
     """
     message = re.split(r"^Traceback\b.*\n", text.strip(), flags=re.MULTILINE)[-1]

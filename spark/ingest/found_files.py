@@ -96,7 +96,10 @@ def kept_at(place: str) -> tuple[CompletedCheckpoint, Kept, KnownSegments]:
     for one_try in range(1, _TRIES + 1):
         found = [one for one in stored_checkpoints(where) if not one.is_aside]
         if not found:
-            raise NothingFound(f"{where} holds no checkpoint: its job has completed none so far")
+            raise NothingFound(
+                f"{where} holds no checkpoint: its job has completed none so far, or keeps them "
+                "elsewhere (--checkpoint-dir); then name that place"
+            )
         try:
             checkpoint = found[-1].load()
             state = checkpoint.coordinators.get(SOURCE)

@@ -16,6 +16,7 @@ from epochgate.runtime.api.restart_strategies import InvalidRestartStrategy
 from epochgate.runtime.store import CheckpointFormatUnknown
 from epochgate.runtime.store.encoding import seal, unseal
 from epochgate.runtime.testing.faulty_filesystem import Fault
+from epochgate.spark.files import MixedFormats
 from epochgate.spark.ingest import ingest
 from epochgate.spark.ingest.options import IngestMisconfigured, IngestOptions
 from epochgate.spark.ingest.plan import (
@@ -65,6 +66,11 @@ def corrupt(path: Path) -> None:
 
 
 # Before Spark starts, nothing is made or changed.
+
+
+def test_files_of_two_formats_are_told_with_a_pattern_for_one() -> None:
+    told = str(MixedFormats("in/a.csv.gz", "csv", "in/b.json", "jsonl"))
+    assert "such as '**/*.csv.gz', and run a job for each format" in told
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,10 @@ def test_a_long_reason_is_cut() -> None:
     assert one_line("KeyError: 'x'\n  File \"rules.py\", line 3, in clean\n    x['x']") == (
         "KeyError: 'x'"
     )
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 3, in b\n'
+    assert one_line(f"{trace}OSError: full\n\nand then:\n\n{trace}Lost: it\n  was: x\nGo on") == (
+        "Lost: it"
+    )
 
 
 def test_a_plan_of_kills_holds_workers_executors_and_stops() -> None:

@@ -84,16 +84,6 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("deletes", [0, 1])
-def test_a_job_does_not_remove_the_files_of_another(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], deletes: int
-) -> None:
-    tables = [pair(tmp_path, "a"), pair(tmp_path, "b").replace("b/in", "a/in/*.csv")]
-    tables[deletes] += "\nafter-commit = 'delete'"
-    assert main(["ingest", "--config", configured(tmp_path, *tables)]) == 2
-    assert f"is read by the job of {tmp_path}/a/out, too" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("target", "more", "told"),
     [
@@ -112,15 +102,24 @@ def test_one_target_of_two_jobs_is_a_table_and_their_checkpoints_lie_apart(
     assert f"a/*.json into {target}: " in said
 
 
-def test_an_end_is_told_at_once_where_others_go_on() -> None:
+def test_a_failure_is_told_at_once_where_others_go_on() -> None:
     ended = JobEnded(1.0, "failed", "it has changed\nGive another", 7, 2.0, 7, 0, 0, 0)
     alone, beside = Progress(), Progress(name="a into b")
     for progress in (alone, beside):
         progress.on_event(ended)
     assert alone.lines() == []
     (line,) = beside.lines()
-    assert "a into b: job failed after 2.0 s, last checkpoint 7" in line
-    assert line.endswith(": it has changed")
+    assert line.endswith("s  a into b: failed: it has changed\nGive another")
+
+
+@pytest.mark.parametrize("deletes", [0, 1])
+def test_a_job_does_not_remove_the_files_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], deletes: int
+) -> None:
+    tables = [pair(tmp_path, "a"), pair(tmp_path, "b").replace("b/in", "a/in/*.csv")]
+    tables[deletes] += "\nafter-commit = 'delete'"
+    assert main(["ingest", "--config", configured(tmp_path, *tables)]) == 2
+    assert f"is read by the job of {tmp_path}/a/out, too" in capsys.readouterr().err
 
 
 def test_the_file_is_printed_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
