@@ -187,11 +187,17 @@ def until(holds: Callable[[], bool]) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqs", "inotify", "names"])
 def test_a_job_takes_what_it_is_told_of_before_the_next_listing(
-    tmp_path: Path, kind: str, queue: Queue
+    tmp_path: Path,
+    kind: str,
+    queue: Queue,
+    server: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from epochgate.spark.ingest import IngestOptions, start_ingest
 
     spark = session_of("tests/spark/ingest/test_notified.py")
+    for name, value in server.items():
+        monkeypatch.setitem(spark.sparkContext.environment, name, value)
     objects = open_url(f"s3://{BUCKET}")
     source, notify = f"s3://{BUCKET}/{kind}", kind
     if kind == "sqs":
