@@ -91,10 +91,6 @@ OF_REASON: dict[str, tuple[str, ...]] = {
         "reading: rejoin from owed: to owed",
         "removal.covers_all: `self.newest_by <= checkpoint` -> `self.newest_by < checkpoint`",
     ),
-    "the row before it takes the other case": (
-        "reading: complete from owed when not holds_all: regardless of holds_all",
-        "removal: commit from due when not covers_all: regardless of covers_all",
-    ),
     "the newest is the same, whichever of two equal ones it is": (
         "removal.remember: `checkpoint > self.newest_by` -> `checkpoint >= self.newest_by`",
     ),

@@ -98,6 +98,23 @@ def test_what_a_reader_has_told_that_has_failed_since_does_not_count(tmp_path: P
     assert job.recorded() == [("000000.csv", 3)]
 
 
+def test_what_a_failed_reader_has_told_does_not_count_with_the_next_split(tmp_path: Path) -> None:
+    write_source(tmp_path, files=1)
+    job = ReadingJob(tmp_path, split_bytes_target=80)
+    first, second = job.splits
+    for subtask in (0, 1):
+        job.say(subtask, "request")
+    job.checkpoint(1)
+    job.completes(1)
+    job.ends(0, first, after=1)
+    job.failed(0, back_to=1)
+    job.registered(0, attempt=1)
+    job.ends(0, second, after=1, attempt=1)
+    job.checkpoint(2)
+    job.completes(2)
+    assert job.recorded() == [], "the first split is read again"
+
+
 def test_what_a_reader_tells_again_counts_once(tmp_path: Path) -> None:
     write_source(tmp_path, files=1)
     job = ReadingJob(tmp_path, split_bytes_target=80)
