@@ -295,6 +295,7 @@ NARROW: Final = {
     "runtime/in_doubt.py": "the store is opened by the command, and none of a user's",
     "runtime/objects/client.py": OF_A_LIBRARY,
     "runtime/objects/elsewhere.py": OF_A_LIBRARY,
+    "runtime/observing/otlp.py": OF_A_LIBRARY,
     "spark/checking/keeper.py": "the task raises it; methods of the system that is checked run "
     "on the driver alone",
     "spark/checking/search.py": OF_A_LIBRARY,
@@ -302,6 +303,8 @@ NARROW: Final = {
     "spark/delta_sink/owner.py": OF_A_LIBRARY,
     "spark/failing_jobs.py": OF_A_LIBRARY,
     "spark/iceberg_sink/table.py": OF_A_LIBRARY,
+    "spark/files/record_lines.py": OF_A_LIBRARY,
+    "spark/files/xml_documents.py": OF_A_LIBRARY,
     "spark/ingest/discovering.py": OF_A_LIBRARY,
     "spark/parquet_sink/staging.py": PASSES,
     "spark/program_pickling.py": PASSES,
